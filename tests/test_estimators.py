@@ -352,6 +352,35 @@ def test_where_no_label_is_known_to_be_absent_that_is_said_and_unknown_ones_are_
         assert SetClassifier(k=2).fit(MX, single).objective_ == "assume-negative"
 
 
+def mentioned(share_absent: float) -> np.ndarray:
+    """Half of the present labels, and so many of the absent ones; nothing is known of the others."""
+    random = np.random.default_rng(1)
+    kept = random.random(MY.shape) < np.where(MY == 1, 0.5, share_absent)
+    return np.where(kept, MY, -1)
+
+
+def test_a_few_labels_that_are_known_to_be_absent_do_not_make_the_model_take_all_others_to_be_present() -> None:
+    target = mentioned(0.02)
+    assert (target == 0).any()
+    with pytest.warns(UserWarning, match=r"hardly any label is known to be absent \(\d+ entries"):
+        model = SetClassifier(random_state=0).fit(MX, target)
+    assert model.predict_sets(MX).sizes.mean() < 0.5 * MY.shape[1]
+    assert model.score(MX, MY) > SetClassifier("binary", random_state=0).fit(MX, target).score(MX, MY) + 0.05
+
+
+def test_where_absent_labels_are_recorded_as_present_ones_are_unknown_ones_are_left_out(recwarn: Any) -> None:
+    target = mentioned(0.5)
+    assert SetClassifier(random_state=0).fit(MX, target)._unknown_is_absent is False
+    assert not [one for one in recwarn if "absent" in str(one.message)]
+
+
+@pytest.mark.parametrize("objective", ["binary", "partial-selective"])
+def test_predict_does_not_give_every_label_where_only_present_ones_are_known(objective: str) -> None:
+    positives = np.where(MY == 1, 1, -1)
+    model = SetClassifier(objective, solver="adamw", epochs=5, lr=0.01, weight_decay=1.0, random_state=0)
+    assert model.fit(MX, positives).predict(MX).mean() < 0.9
+
+
 SCALES = "between the two", "one for all columns", "each column's own"  # as they are tried on columns of one kind
 
 

@@ -40,7 +40,7 @@ from shortlist.estimators.solvers import LR, choices_of, choose_training, settin
 from shortlist.estimators.targets import read_target, warn_of_unknown
 from shortlist.files import PathLike
 from shortlist.labels import LabelSets, from_indices
-from shortlist.labels.counts import cardinality, usual_k
+from shortlist.labels.counts import cardinality, knows_absent, usual_k
 from shortlist.labels.label_set_inputs import check_vocabulary
 from shortlist.labels.sparse_labels import dense_labels
 from shortlist.links import AnyLink, link_rows, link_tensor, usual_link
@@ -81,8 +81,9 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Args:
         objective: name of the training objective, one of ``shortlist.objectives.OBJECTIVES``. "auto": cross-entropy
             for one label per example, binary for several (unknown labels do not train). Where no label is known to be
-            absent, unknown ones are taken as absent, with a warning: assume-negative or binary. A label matrix with
-            one label in each row stays one, with a warning: its ``argmax(1)`` are single labels.
+            absent, or hardly any beside those known to be present, unknown ones are taken as absent, with a warning:
+            assume-negative or binary. A label matrix with one label in each row stays one, with a warning: its
+            ``argmax(1)`` are single labels.
         k: labels per set (on average, for "average-k"); also the objective's k where it has one. None: for single
             labels 5, or half of them where there are fewer than ten; else the mean number of labels in ``y``. More than
             there are labels means all of them (fit then warns).
@@ -456,7 +457,8 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         elif not rule.is_fitted:
             rule.fit(scores.numpy(), target if rule.needs_target else None)
         if self.is_multilabel_:
-            self.decision_ = best_decision(link_tensor(scores, self._link), dense_labels(target))
+            told = target if knows_absent(target) else unknown_as_absent(target)  # else: all labels, always
+            self.decision_ = best_decision(link_tensor(scores, self._link), dense_labels(told))
         self.rule_ = rule
 
     @property

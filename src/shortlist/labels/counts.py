@@ -71,9 +71,31 @@ class LabelCounts:
         return self._rows
 
 
+def knows_absent(target: Tensor | SparseLabels | LabelCounts) -> bool:
+    """Whether absent labels of a label matrix were recorded as present ones were, so that known labels stand for
+    unknown ones. It is not so where none is known, nor where few are because nearly all that was recorded is present:
+    of the known entries more than two in three, while most are unknown. What learns from the known ones alone then
+    takes every label to be present nearly everywhere.
+
+    >>> knows_absent(torch.tensor([[1, 0, -1], [1, 1, 0]])), knows_absent(torch.tensor([[1, -1, -1], [1, 1, -1]]))
+    (True, False)
+    >>> knows_absent(torch.tensor([[1, -1, -1, -1, -1], [1, -1, 0, -1, 1]]))
+    False
+    """
+    if not isinstance(target, LabelCounts):
+        counts = LabelCounts(2)
+        counts.see(target)
+        return knows_absent(counts)
+    if isinstance(target.present, int) or isinstance(target.known, int):
+        return False  # nothing was seen
+    present, known = int(target.present.sum()), int(target.known.sum())
+    mostly_present = 3 * present > 2 * known and 2 * known < len(target) * len(target.known)
+    return present < known and not mostly_present
+
+
 def cardinality(target: Tensor | SparseLabels | LabelCounts) -> float:
-    """The mean number of present labels per example, each label's share taken over the rows that know it. Where no
-    label is known to be absent, these shares are all 1 and say nothing: then it is that of the rows that know any.
+    """The mean number of present labels per example, each label's share taken over the rows that know it. Where it
+    is not known which are absent (`knows_absent`) these shares say nothing: then it is that of the rows that know any.
 
     >>> cardinality(torch.tensor([[1, 0, -1], [1, 1, 0]])), cardinality(torch.tensor([[1, -1, -1], [1, 1, -1]]))
     (1.5, 1.5)
@@ -84,6 +106,6 @@ def cardinality(target: Tensor | SparseLabels | LabelCounts) -> float:
         return cardinality(counts)
     if isinstance(target.present, int) or isinstance(target.known, int):
         return 0.0  # nothing was seen
-    if target.judged and bool((target.present == target.known).all()):
+    if target.judged and not knows_absent(target):
         return float(target.present.sum()) / target.judged
     return float((target.present / target.known.clamp(min=1)).sum())

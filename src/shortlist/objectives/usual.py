@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from shortlist.errors import ShortlistWarning
+from shortlist.labels.counts import knows_absent
 from shortlist.labels.sparse_labels import SparseLabels
 
 _ENOUGH = 50  # examples with one label each, to believe that all have one
@@ -20,12 +21,18 @@ def usual_objective(target: Tensor | SparseLabels) -> tuple[str, bool]:
     """
     if target.ndim == 1:
         return "cross-entropy", False
-    if bool((target == 0).any()) or not bool((target == -1).any()):
+    unknown = bool((target == -1).any())
+    if not unknown or knows_absent(target):
         return "binary", False
     name = "assume-negative" if bool(((target == 1).sum(1) <= 1).all()) else "binary"
+    absent, present = int((target == 0).sum()), int((target == 1).sum())
+    few = "no label is known to be absent (the target holds no 0)"
+    if absent:
+        few = f"hardly any label is known to be absent ({absent} entries of the target, {present} to be present)"
     warnings.warn(
-        f"no label is known to be absent (the target holds no 0): unknown ones are taken as absent, by the objective "
-        f"{name!r}; see the guide to partial labels for objectives made for this",
+        f"{few}: unknown ones are taken as absent, by the objective {name!r}, and sets hold as many labels as were "
+        f"recorded, give k if more apply; objective='binary' learns from what is known alone; see the guide to partial "
+        f"labels for objectives made for this",
         ShortlistWarning,
         stacklevel=4,
     )

@@ -86,8 +86,9 @@ def cautions(
     found = []
     if rows and not knows_absent:
         found.append(
-            "No label is known to be absent here, so that nothing counts as wrong: precision, F1 and average precision "
-            "say nothing, and larger sets look better. If a blank cell of a table means absent, coding=marks says so."
+            "No label is known to be absent here, or hardly any, so that next to nothing counts as wrong: precision, "
+            "F1 and average precision say little, and larger sets look better. If a blank cell of a table means "
+            "absent, coding=marks says so."
         )
     if rows < FEW_ROWS:
         examples = f"Only {rows} examples judge" if rows != 1 else "Only 1 example judges"

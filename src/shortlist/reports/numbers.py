@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from shortlist.labels import LabelSets
+from shortlist.labels.counts import knows_absent
 from shortlist.links import check_link, link_rows
 from shortlist.metrics.functional import shot_group_of
 from shortlist.reports.data import ReportData, RunResult
@@ -39,7 +41,7 @@ class Examples:
         self.unknown = np.zeros_like(present) if data.is_single else np.asarray(target < 0)  # of rows known in part
         if data.is_single:
             self.unknown[~self.known] = True
-        self.knows_absent = bool((~self.unknown & ~present).any())
+        self.knows_absent = data.is_single or knows_absent(torch.from_numpy(np.asarray(target)))
         self.truth = data.truth
         if self.truth is None and not data.is_single and not (target < 0).any():
             self.truth = self.present  # a label matrix without gaps is the whole truth
