@@ -28,10 +28,10 @@ def test_every_column_has_a_use_or_a_reason(read: Any) -> None:
         "others (1): day (named in other_columns)",
         "ignored (2): city (it holds no numbers), (no name) (it has no name)",
     ]
-    told = "a column without a name is left out: name it in the first line, if it tells something"
+    told = "a column without a name is left out: give it one, if it tells something"
     assert told in table_concerns(data)
     rows = "id,a,city,y,\n1,2,Oslo,owl,9\n2,4,Rome,owl,7\n"
-    assert any("give ids_key='\"\"' if it names the rows, or name" in concern for concern in table_concerns(read(rows)))
+    assert any("give ids_key='\"\"' if it names the rows, or give" in concern for concern in table_concerns(read(rows)))
 
 
 @pytest.mark.parametrize("cells", [("0", "1", "2"), ("", "", "")])

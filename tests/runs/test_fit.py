@@ -19,10 +19,11 @@ from PIL import Image
 import shortlist as sl
 from shortlist import ShortlistError, ShortlistWarning, runs
 from shortlist.data.table_concerns import table_concerns
+from shortlist.runs.config import Source
 from shortlist.runs.guess import guess_source
 from shortlist.runs.plan import Plan
 from shortlist.runs.prepare import prepare
-from shortlist.runs.setup import read_parts
+from shortlist.runs.setup import as_table, read_parts, read_source
 from tests.cli.command import run_here
 
 CIFAR = Path(os.environ.get("SHORTLIST_SHARED", Path(__file__).parents[3] / "shared")) / "data" / "cifar100"
@@ -1039,9 +1040,50 @@ def test_what_pandas_calls_an_index_in_parquet_is_ids() -> None:
     assert (guess.source["labels_key"], guess.source["ids_key"]) == ("species", "__index_level_0__")
 
 
+@pytest.mark.parametrize("index", ["counts", "repeats", "words"])
+def test_what_pandas_calls_an_index_in_parquet_is_no_feature_beside_ids(index: str) -> None:
+    frame = leaves().drop(columns=["note"]).sample(frac=0.9, random_state=0)
+    if index != "counts":
+        frame.index = pd.Index([row % 7 if index == "repeats" else "ab"[row % 2] for row in range(len(frame))])
+    frame.to_parquet("leaves.parquet")
+    guess = guess_source("leaves.parquet")
+    data = read_source(as_table(Source(**guess.source), "auto"))
+    assert data.columns is not None
+    assert data.columns.features == ("length", "shore")
+    assert "a column without a name ('__index_level_0__') is left out: give it one, if it tells something" in (
+        table_concerns(data)
+    )
+    assert not any("__index_level_0__" in note for note in guess.notes)
+
+
+def test_an_id_of_its_own_name_is_taken_before_the_index_that_pandas_wrote() -> None:
+    leaves().drop(columns=["note"]).sample(frac=0.9, random_state=0).reset_index().rename(
+        columns={"index": "Unnamed: 0"}
+    ).to_csv("leaves.csv", index=False)
+    assert guess_source("leaves.csv").source["ids_key"] == "leaf_id"
+
+
 def test_units_below_the_names_are_refused_with_their_line() -> None:
     frame = leaves().drop(columns=["leaf_id", "note"]).astype(object)
     frame = pd.concat([pd.DataFrame([{"length": "cm"}]), frame])
     write("leaves.csv", frame[["length", "shore", "species"]])
     with pytest.raises(ShortlistError, match=r"leaves.csv, line 2: this is no example, .*'length' \(cm\): delete it"):
         runs.fit("leaves.csv")
+
+
+def test_a_run_whose_data_is_elsewhere_says_where_it_looked_and_what_to_change(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    write("leaves.csv", leaves())
+    run = Path(runs.fit("leaves.csv", "run", labels=["species"])["run"]).resolve()
+    data = Path("leaves.csv").resolve()
+    (tmp_path / "moved").mkdir()
+    monkeypatch.chdir(tmp_path / "moved")
+    told = (
+        rf"leaves\.csv: no such file in {tmp_path}.moved; give the command in the folder where the run was trained, or"
+    )
+    with pytest.raises(FileNotFoundError, match=rf"{told} say in .*config\.yaml, data\.train\.path, where it is now"):
+        runs.evaluate(run, "test")
+    config = run / "config.yaml"
+    config.write_text(config.read_text().replace("path: leaves.csv", f"path: {data}"))
+    assert runs.evaluate(run, "test")["examples"] == 30

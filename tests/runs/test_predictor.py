@@ -3,6 +3,7 @@
 import json
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -354,6 +355,46 @@ def test_labels_may_be_names() -> None:
         sl.calibrate(scores, labels)
     with pytest.raises(ShortlistError, match="label 0 is 'cat': allowed are 'ant', 'bee', 'dog'"):
         sl.calibrate(scores, labels, label_names=["ant", "bee", "dog"])
+
+
+@pytest.mark.parametrize("given", [np.array, torch.tensor, pd.Series])
+def test_whole_numbers_are_found_among_names_that_are_whole_numbers(given: Any) -> None:
+    scores, labels = torch.randn(60, 3), given([3, -1, 1] * 20)
+    by_place = sl.calibrate(scores, torch.tensor([2, -1, 0] * 20), "conformal:alpha=0.2").rules["conformal-0.2"]
+    frame = pd.DataFrame(scores.numpy(), columns=[1, 2, 3])
+    for made in (
+        sl.calibrate(scores, labels, "conformal:alpha=0.2", label_names=np.array([1, 2, 3])),
+        sl.calibrate(frame, labels, "conformal:alpha=0.2"),
+    ):
+        assert made.rules["conformal-0.2"].to_json() == by_place.to_json()
+        assert made.label_names == ("1", "2", "3")
+    with pytest.raises(ShortlistError, match="label 0 is '3': allowed are '0', '1', '2', None"):
+        sl.calibrate(scores, labels, label_names=["0", "1", "2"])
+
+
+def test_the_target_of_a_dataset_is_places_whatever_its_labels_are_called() -> None:
+    scores, labels = torch.randn(60, 3), torch.tensor([2, -1, 0] * 20)
+    data = sl.data.Dataset(scores, labels, ("1", "2", "3"))
+    made = sl.calibrate(lambda x: x, data, "conformal:alpha=0.2")
+    by_place = sl.calibrate(scores, labels, "conformal:alpha=0.2")
+    assert made.rules["conformal-0.2"].to_json() == by_place.rules["conformal-0.2"].to_json()
+
+
+@pytest.mark.parametrize("last", [True, False])
+def test_classes_that_are_counted_from_1_are_refused_also_where_the_last_does_not_occur(last: bool) -> None:
+    places = torch.tensor([0, 1, 2] * 20)
+    scores = 4 * torch.eye(3)[places] + torch.randn(60, 3, generator=torch.Generator().manual_seed(0))
+    kept = slice(None) if last else places < 2
+    told = r"seem to be counted from 1 .* label_names=range\(1, 4\)"
+    with pytest.raises(ShortlistError, match=told):
+        sl.calibrate(scores[kept], places[kept] + 1)
+    made = sl.calibrate(scores[kept], places[kept] + 1, label_names=range(1, 4))
+    assert made.predict(scores[:3]) == ["1", "2", "3"]
+
+
+def test_classes_without_the_first_are_places_where_the_scores_agree() -> None:
+    places = torch.tensor([1, 2] * 20)
+    sl.calibrate(4 * torch.eye(3)[places], places, "conformal:alpha=0.2")
 
 
 def test_no_label_is_chosen_by_scores_that_say_nothing() -> None:

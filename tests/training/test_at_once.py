@@ -19,6 +19,8 @@ from shortlist.models import build_backbone
 from shortlist.objectives import build
 from shortlist.training import at_once
 from shortlist.training.at_once import scales_of
+from shortlist.training.full_batch import binary_columns, softmax_rows
+from shortlist.training.head_columns import Scales
 from shortlist.training.history import History
 from shortlist.training.linear_head import choose_head
 from shortlist.training.loop import train
@@ -75,6 +77,17 @@ def test_categories_of_a_table_are_taken_as_they_are() -> None:
     plain = scales_of(data.inputs, Dataset(data.inputs, data.target, data.vocabulary))
     assert plain.own is not None
     torch.testing.assert_close(plain.own, 1 / data.inputs.std(0, correction=0))
+
+
+@pytest.mark.parametrize("single", [True, False])
+def test_the_share_of_right_first_labels_is_of_rows_in_which_that_is_known(single: bool) -> None:
+    classes = torch.arange(90) % 3
+    truth = classes if single else torch.eye(3, dtype=torch.int8)[classes]
+    hidden = torch.rand(90 if single else (90, 3), generator=torch.Generator().manual_seed(0)) < 0.5
+    inputs, loss = 9 * torch.eye(3)[classes], softmax_rows if single else binary_columns
+    partial, names = truth.masked_fill(hidden, -1), tuple("abc")
+    choice = choose_head(loss, inputs, partial, names, "auto", scales=Scales(), single=single, seed=0)
+    assert [one["precision_at_1"] for one in choice.tried] == [1.0] * len(choice.tried)
 
 
 def test_unknown_labels_do_not_train() -> None:

@@ -14,6 +14,7 @@ LISTS, UNEVEN_LISTS = "it holds lists of numbers", "it holds lists of objects, o
 NO_NUMBERS, DECIMAL_COMMAS = "it holds no numbers", "it holds numbers with decimal commas"
 ALWAYS_BLANK, NO_NAME = "it is always blank", "it has no name"
 
+_NAMELESS = re.compile(r"|Unnamed: \d+(\.\d+)?|__index_level_\d+__")  # the others: as pandas reads or writes it
 _PLAIN = re.compile(r"[^\W\d](?:[\w .()/-]*[\w)])?")  # what YAML takes as text without quotes, but for the next
 _NO_TEXTS = {"yes", "no", "true", "false", "on", "off", "null"}
 
@@ -54,6 +55,11 @@ class ColumnUse:
             "ignored": [f"{name or '(no name)'} ({why})" for name, why in self.ignored.items()],
         }
         return [f"{use} ({len(names)}): {listed(names)}" for use, names in found.items() if names]
+
+
+def is_nameless(name: str) -> bool:
+    """Whether a column has no name, or the one that pandas gives to such a column: mostly it counts the rows."""
+    return _NAMELESS.fullmatch(name) is not None
 
 
 def listed(texts: Sequence[str], most: int = 12) -> str:

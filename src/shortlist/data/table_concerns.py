@@ -84,9 +84,10 @@ def table_concerns(
                 f"{len(names)} column{'' if one else 's'} {'is' if one else 'are'} left out, because {reason}: "
                 f"{listed([repr(name) for name in names], 3)}: {remedies.get(why, '')}name {them} in other_columns"
             )
-    if use.ignored.get("") == NO_NAME:
-        rows = "" if use.ids else f"give ids_key={as_option('')} if it names the rows, or "
-        found.append(f"a column without a name is left out: {rows}name it in the first line, if it tells something")
+    for name in [name for name, why in use.ignored.items() if why == NO_NAME]:
+        rows = "" if use.ids or name else f"give ids_key={as_option(name)} if it names the rows, or "
+        shown = f" ({name!r})" if name else ""
+        found.append(f"a column without a name{shown} is left out: {rows}give it one, if it tells something")
     ids = _ids(dataset, use.features, not use.ids, na_values)
     found += _names(dataset, use.features, na_values) + _codes_for_blank(dataset, use.features, na_values) + ids
     found += _blank_rows(dataset, use.features)

@@ -1,6 +1,7 @@
 """Any other model as a `Predictor`: `shortlist.calibrate` fits set rules on its scores of held-out data."""
 
 import copy
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,6 +22,8 @@ from shortlist.runs.yaml_text import parse_named
 from shortlist.sets import SetRule
 from shortlist.sets.named import fit_rules, needed, usual_rules
 
+_WHOLE = re.compile(r"-?\d+")
+
 
 def calibrate(
     model: Any,
@@ -38,13 +41,13 @@ def calibrate(
     Args:
         model: scores (N, L), an array or a tensor; a module or function that gives scores of inputs; or a Predictor,
             whose rules are then others.
-        data: with scores their labels: class indices (N,), their names, a label matrix (N, L) of 1, 0 and -1,
-            `LabelSets`, scipy CSR, or None where the rule needs none. With a model a pair (inputs, labels), or a
-            `shortlist.data.Dataset`.
+        data: with scores their labels: class indices (N,), their names (also where these are numbers, as in
+            ``label_names=model.classes_``), a label matrix (N, L) of 1, 0 and -1, `LabelSets`, scipy CSR, or None where
+            the rule needs none. With a model a pair (inputs, labels), or a `shortlist.data.Dataset`.
         rule: one rule or several: ``"average-k:k=3"``, ``"conformal:alpha=0.1"``, or a rule object; the usual ones if
             not given.
         link: what makes probabilities of scores; softmax for class indices, sigmoid for a label matrix if not given.
-        label_names: what the labels are called; their numbers if not given.
+        label_names: what the labels are called; if not given, as the columns of a frame of scores, or else by number.
         groups, weights: one of each row, for rules that need them, such as ``"conformal:by_group=true"``.
 
     >>> import shortlist as sl
@@ -55,7 +58,7 @@ def calibrate(
     (['average-k-1.5', 'conformal-0.2'], 1.5)
     """
     made: Predictor | None = model if isinstance(model, Predictor) else None
-    names = label_names
+    names = None if label_names is None else tuple(map(str, label_names))
     if hasattr(model, "predict") and not callable(model):
         raise ShortlistError(
             f"a {type(model).__name__} is an estimator, and no function of inputs: give the logarithms of its "
@@ -71,9 +74,12 @@ def calibrate(
     else:
         inputs, target = model, data
     _check_order(names if made is None else names or made.label_names, model, target)
+    names = _columns(model) if names is None else names
+    known = names if made is None else names or made.label_names
     if is_sparse(target):
         target = SparseLabels.of(target, "cpu").to_dense()
-    target = None if target is None else _indices(target, names if made is None else names or made.label_names)
+    if target is not None and not isinstance(data, Dataset):
+        target = _indices(target, known)
     single = target is None or target.ndim == 1
     if made is None:
         scorer = Predictor(as_module(model), (), link=link or usual_link(single), single=single)
@@ -88,6 +94,8 @@ def calibrate(
         raise ShortlistError(f"there are {len(names)} label_names for {scores.shape[1]} scores a row")
     if target is not None and target.shape not in ((len(scores),), tuple(scores.shape)):
         raise ShortlistError(f"labels of shape {tuple(target.shape)} do not fit scores of shape {tuple(scores.shape)}")
+    if target is not None and known is None:
+        _check_counted_from_0(scores, target)
     link = link or usual_link(single)
     return Predictor(
         scorer.model,
@@ -127,11 +135,16 @@ def _fitted(
     return fitted
 
 
+def _columns(frame: Any) -> tuple[str, ...] | None:
+    """What the columns of a frame are called; None of anything else, as of a model."""
+    found = None if callable(frame) else getattr(frame, "column_names", getattr(frame, "columns", None))
+    return None if found is None else tuple(map(str, found))
+
+
 def _check_order(names: Sequence[str] | None, scores: Any, labels: Any) -> None:
     """An error where columns of frames are the same labels in another order: rows are read by their place."""
-    given = {"the label_names": names, "the scores": getattr(scores, "columns", None)}
-    given["the labels"] = getattr(labels, "columns", None)
-    orders = [(what, [str(name) for name in order]) for what, order in given.items() if order is not None]
+    given = {"the label_names": names, "the scores": _columns(scores), "the labels": _columns(labels)}
+    orders = [(what, list(order)) for what, order in given.items() if order is not None]
     for what, order in orders[1:]:
         first, wanted = orders[0]
         if order != wanted and sorted(order) == sorted(wanted):
@@ -139,16 +152,34 @@ def _check_order(names: Sequence[str] | None, scores: Any, labels: Any) -> None:
             raise ShortlistError(f"the columns of {what} are {shown}, and {first} {expected}: give one order")
 
 
+def _check_counted_from_0(scores: Tensor, target: Tensor) -> None:
+    """An error where whole numbers are classes that somebody counts from 1: they would all be the next column's."""
+    known = target >= 0
+    if target.ndim != 1 or not known.any() or target[known].min() != 1:
+        return
+    best, labels = scores.argmax(1)[known].cpu(), target[known].cpu()
+    if labels.max() == scores.shape[1] or int((best == labels - 1).sum()) > int((best == labels).sum()):
+        count = scores.shape[1]
+        raise ShortlistError(
+            f"the labels seem to be counted from 1 (no 0 is among them), and without names they are columns of the "
+            f"scores, from 0: give what these stand for, such as label_names=range(1, {count + 1})"
+        )
+
+
 def _indices(labels: Any, names: Sequence[str] | None) -> Tensor:
-    """Labels as numbers: names are found among ``names``; None is unknown."""
+    """Labels as numbers: names are found among ``names``, also where these are whole numbers; None is unknown."""
     written = labels if isinstance(labels, Tensor) else np.asarray(labels)
-    if isinstance(written, Tensor) or written.ndim != 1 or written.dtype.kind not in "OU":
+    is_whole = written.ndim == 1 and str(written.dtype).removeprefix("torch.").startswith(("int", "uint"))
+    by_name = is_whole and names is not None and all(map(_WHOLE.fullmatch, names))
+    if not by_name and (isinstance(written, Tensor) or written.ndim != 1 or written.dtype.kind not in "OU"):
         return tensor_of(written, "labels").cpu()
     if names is None:
         raise ShortlistError("the labels are names: give label_names, what the scores are of, in their order")
-    number: dict[Any, int] = {name: place for place, name in enumerate(names)} | {None: -1}
-    for row, name in enumerate(written.tolist()):
+    unknown: dict[str | None, int] = {None: -1, "-1": -1, "-100": -100} if by_name else {None: -1}
+    number = unknown | {name: place for place, name in enumerate(names)}
+    found = [None if name is None else str(name) for name in written.tolist()]
+    for row, name in enumerate(found):
         if name not in number:
             allowed = listed([repr(known) for known in names])
             raise ShortlistError(f"label {row} is {name!r}: allowed are {allowed}, None (unknown)")
-    return torch.tensor([number[name] for name in written.tolist()], dtype=torch.int64)
+    return torch.tensor([number[name] for name in found], dtype=torch.int64)

@@ -16,10 +16,12 @@ tensorboard/, csv/  the records again, where the config has such loggers
 .lock               who trains it now: see lock.py
 """
 
+import os
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -30,6 +32,7 @@ from shortlist import __version__
 from shortlist.data import Dataset, Encoder, TextEncoder
 from shortlist.data.encoder import read_encoder
 from shortlist.data.preprocessing import Preprocessor, read_preprocessing
+from shortlist.data.readers.table_shards import is_url
 from shortlist.data.table_rows import TableRows
 from shortlist.data.texts import Texts
 from shortlist.data.tf_idf import TfIdf
@@ -37,7 +40,7 @@ from shortlist.errors import MissingFileError, ShortlistError, errors_name
 from shortlist.files import PathLike, is_draft, parse_json, read_json, write_json, write_text
 from shortlist.named import Named
 from shortlist.options import check_value
-from shortlist.runs.config import CONFIG, RunConfig, parse_config
+from shortlist.runs.config import CONFIG, PARTS, RunConfig, Source, parse_config
 from shortlist.runs.environment import environment
 from shortlist.runs.inputs import Inputs
 from shortlist.runs.lock import LOCK
@@ -216,13 +219,29 @@ class Run(SavedEpochs):
 
     def parts(self) -> dict[str, Dataset]:
         """The data of the config, with the columns that the run was trained with."""
-        parts = read_parts(
-            self.config,
-            columns=self.facts.get("columns"),
-            allow_import=self.allow_import,
-            broken=dict(self.broken_images),
-        )
+        try:
+            parts = read_parts(
+                self.config,
+                columns=self.facts.get("columns"),
+                allow_import=self.allow_import,
+                broken=dict(self.broken_images),
+            )
+        except ShortlistError as error:
+            if hint := self._where_data_was():
+                raise MissingFileError(f"{error}{hint}") from error
+            raise
         return prepared_parts(self.config, parts, self.preprocessed)
+
+    def _where_data_was(self) -> str:
+        """What to do where the data is not, or no longer, where the config says."""
+        sources = {part: getattr(self.config.data, part) for part in PARTS}
+        options = {part: source.options for part, source in sources.items() if isinstance(source, Source)}
+        for part, key in product(options, ("path", "root")):
+            path = options[part].get(key)
+            if isinstance(path, str) and not is_url(path) and not os.path.exists(path):
+                back = "" if os.path.isabs(path) else "give the command in the folder where the run was trained, or "
+                return f"; {back}say in {self.path / CONFIG}, data.{part}.{key}, where it is now"
+        return ""
 
     def preprocessed(self, dataset: Dataset) -> Dataset:
         """With a table's columns, or texts, made numbers as in training; other data as it is."""

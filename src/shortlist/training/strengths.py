@@ -153,9 +153,11 @@ class StrengthSearch:
         target, weigh = self.target[judged], self._weights(judged)
         stretch, lost = best_stretch(scores[judged], self.base, target, self.loss, self.stretches, weigh)
         scores, total = stretched(scores, self.base, stretch), total_weight(target, weigh)
-        right = _right(scores[judged], target, weigh)
-        cost = lost * total - right + _DOUBT * math.log10(strength / _MIDDLING) ** 2 + doubt
-        reached = {"loss": lost, "precision_at_1": right / total, "folds": len(folds)}
+        right, known = _right(scores[judged], target, weigh)
+        cost = (
+            lost * total - self._counted(right, known, total) + _DOUBT * math.log10(strength / _MIDDLING) ** 2 + doubt
+        )
+        reached = {"loss": lost, "precision_at_1": right / known, "folds": len(folds)}
         self.tried.append({"scale": form, "weight_decay": strength, "stretch": stretch, **reached})
         if (hear := _HEARD.get()) is not None:
             hear(f"a weight decay of {strength:.3g} ({form}): loss {lost:.4f} on held-out rows")
@@ -187,27 +189,32 @@ class StrengthSearch:
         tried on."""
 
         def cost(chosen: Chosen, held: Tensor) -> float:
-            lost, right = self._judged(chosen, held)
-            return lost - right
+            lost, right, known = self._judged(chosen, held)
+            return lost - self._counted(right, known, self._total(held))
 
         return all(cost(one, held) < cost(other, held) + margin * self._total(held) for _, held in one.folds)
 
     def is_sure(self, chosen: Chosen) -> bool:
         """Whether nearly every held-out row of single labels is right, and its score says so."""
         rows = torch.arange(len(self.target))
-        lost, right = self._judged(chosen, rows)
+        lost, right, known = self._judged(chosen, rows)
         total = self._total(rows)
-        return self.single and lost + total - right < _SURE * total
+        return self.single and lost + total - self._counted(right, known, total) < _SURE * total
 
     def reached(self, chosen: Chosen, folds: list[tuple[Tensor, Tensor]]) -> dict[str, float]:
-        """The mean loss, and how often the highest score was right, of the rows that these folds held out."""
+        """The mean loss, and how often the highest score was right, where that is known, of the rows that these folds
+        held out."""
         held = torch.cat([held for _, held in folds])
-        lost, right = self._judged(chosen, held)
-        return {"loss": lost / self._total(held), "precision_at_1": right / self._total(held)}
+        lost, right, known = self._judged(chosen, held)
+        return {"loss": lost / self._total(held), "precision_at_1": right / known}
 
-    def _judged(self, chosen: Chosen, rows: Tensor) -> tuple[float, float]:
+    def _judged(self, chosen: Chosen, rows: Tensor) -> tuple[float, float, float]:
         scores, target, weigh = chosen.scores[rows], self.target[rows], self._weights(rows)
-        return float(self.loss(scores, target, weigh)[0].sum()), _right(scores, target, weigh)
+        return float(self.loss(scores, target, weigh)[0].sum()), *_right(scores, target, weigh)
+
+    def _counted(self, right: float, known: float, total: float) -> float:
+        """The right rows as the loss counts rows: of single labels the mean of those that are known, times all."""
+        return right / known * total if self.single else right
 
     def _parts_of(self, columns: HeadColumns, fold: int) -> tuple[Any, Any]:
         """The rows to learn from and those held out, kept for as long as the same columns are tried."""
@@ -238,11 +245,14 @@ def _cost(chosen: Chosen) -> float:
     return chosen.cost
 
 
-def _right(scores: Tensor, target: Tensor, weights: Tensor | None) -> float:
-    """In how many rows the highest score is that of a present label."""
+def _right(scores: Tensor, target: Tensor, weights: Tensor | None) -> tuple[float, float]:
+    """In how many rows the highest score is that of a present label, and of how many rows that is known."""
     highest = scores.argmax(1)
-    present = highest == target if target.ndim == 1 else target.gather(1, highest[:, None]) == 1
-    return float(present.sum() if weights is None else weights[present.flatten()].sum())
+    single = target.ndim == 1
+    present = highest == target if single else target.gather(1, highest[:, None])[:, 0] == 1
+    known = target >= 0 if single else target.gather(1, highest[:, None])[:, 0] != -1
+    right, judged = (float(rows.sum() if weights is None else weights[rows].sum()) for rows in (present, known))
+    return right, max(judged, 1e-30)
 
 
 def stretched(scores: Tensor, centre: Tensor, stretch: float) -> Tensor:

@@ -90,7 +90,7 @@ def test_every_problem_is_found_in_one_pass(folder):
         "image-table",
         [
             ("table.csv", 3, "no such image"),
-            ("table.csv", 4, "table.csv, line 2: give each image one row"),
+            ("table.csv", 4, "table.csv, line 2: delete it, or give each image one row"),
             ("table.csv", 5, "cannot decode the image"),
             ("table.csv", 6, "label 'wolf' is outside the vocabulary"),
             ("table.csv", 7, "has 1 cells, but there are 2 columns"),

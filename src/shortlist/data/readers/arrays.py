@@ -14,7 +14,16 @@ from typing import IO, Any
 
 import numpy as np
 
-from shortlist.data.column_use import ALWAYS_BLANK, DECIMAL_COMMAS, LISTS, NO_NAME, NO_NUMBERS, UNEVEN_LISTS, listed
+from shortlist.data.column_use import (
+    ALWAYS_BLANK,
+    DECIMAL_COMMAS,
+    LISTS,
+    NO_NAME,
+    NO_NUMBERS,
+    UNEVEN_LISTS,
+    is_nameless,
+    listed,
+)
 from shortlist.data.limits import check_unpacked
 from shortlist.data.readers._arff import SparseColumns
 from shortlist.data.readers._columns import Columns, TextColumns, TypedColumns, as_categories
@@ -166,12 +175,12 @@ class ArrayFile:
             return None
         if key == _INPUTS and not found:
             fits = self.table.is_feature if with_names else self.table.has_numbers
-            found = [name for name in self.keys if name and name not in named and fits(name)]
+            found = [name for name in self.keys if not is_nameless(name) and name not in named and fits(name)]
         return found
 
     def why_no_feature(self, name: str, key: str, chosen: bool) -> str:
         """Why a column that nothing else is made of is no feature; ``key`` stands for them, unless they were chosen."""
-        if not name:
+        if is_nameless(name):
             return NO_NAME if self._says_something(name) else f"{NO_NAME}, and is blank or counts the rows"
         if chosen:
             return "it is not among the features that were named"

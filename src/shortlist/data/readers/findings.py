@@ -173,7 +173,8 @@ class Findings:
             self.add(file, f"no such image: {image}", row, unit)
             return
         here = Problem(os.fspath(file), row, "", unit)
-        once = "" if row is None else ": give each image one row, with all its labels in one cell (cat|dog)"
+        how = ": delete it, or give each image one row, with all its labels in one cell (cat|dog)"
+        once = "" if row is None else how
         if not self._repeats(str(image), here, f"the image {image}", once) and _THOROUGH.get():
             self._unopened.append((image, here))
 
@@ -212,9 +213,10 @@ class Findings:
 
 
 def missing(path: PathLike, wanted: Literal["file", "folder"]) -> str:
-    """What is wrong with a path that is not what was wanted."""
+    """What is wrong with a path that is not what was wanted; of a relative one, where it was looked for."""
     other = "folder" if wanted == "file" else "file"
-    return f"is a {other}, not a {wanted}" if os.path.exists(path) else f"no such {wanted}"
+    where = "" if os.path.isabs(path) else f" in {os.getcwd()}"
+    return f"is a {other}, not a {wanted}" if os.path.exists(path) else f"no such {wanted}{where}"
 
 
 def _content_or_error(image: Path) -> tuple[str, str]:

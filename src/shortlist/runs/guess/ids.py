@@ -4,14 +4,14 @@ import re
 from collections.abc import Sequence
 
 from shortlist.data.cells import LONG, is_number, unit_of
-from shortlist.data.column_use import as_option
+from shortlist.data.column_use import as_option, is_nameless
 from shortlist.data.dates import DATE
 from shortlist.data.written_numbers import may_be_number
 from shortlist.runs.guess.first_cells import FirstCells
 from shortlist.runs.guess.label_signs import LABEL_IDS
 
 _ID = re.compile("[a-z]I[dD]$")
-_CALLED = ("id", "index", "unnamed: 0", "__index_level_0__")
+_CALLED = ("id", "index")
 _FEW = 50  # rows, in which all cells may differ by chance
 
 
@@ -19,10 +19,12 @@ def find_ids(cells: FirstCells, names: Sequence[str], notes: list[str]) -> str |
     """The first column that is called an id and differs in every row, or the first one of all, where it has no name, as
     R and pandas write the names of rows; or else one of words that all differ, or the first one, where it counts the
     rows."""
-    for name in filter(is_called_id, names):
+    for name in sorted(filter(is_called_id, names), key=is_nameless):  # what has a name of its own before pandas' index
         if cells.flat(name) and _is_unique(cells, name):
             notes.append(f"ids: the column {name!r} (none: data.train.ids_key=null)")
             return name
+        if is_nameless(name):
+            continue  # the reader leaves it out
         notes.append(
             f"the column {name!r} is called an id and repeats: if its rows belong together, "
             f"data.groups={as_option(name)} data.train.other_columns={as_option([name])}"
@@ -47,7 +49,8 @@ def is_called_id(name: str) -> bool:
     lower = name.lower()
     if lower in LABEL_IDS:
         return False
-    return lower in _CALLED or lower.endswith(("_id", " id")) or _ID.search(name) is not None
+    ends = lower.endswith(("_id", " id")) or _ID.search(name) is not None
+    return ends or lower in _CALLED or bool(name and is_nameless(name))
 
 
 def _is_unique(cells: FirstCells, name: str) -> bool:
