@@ -102,3 +102,10 @@ def test_proposals_of_minus_infinity_come_last(path: str) -> None:
     for k, chosen in ((1.5, [[1, 0, 0], [1, 1, 0]]), (2.0, [[1, 1, 0], [1, 1, 0]]), (2.5, [[1, 1, 1], [1, 1, 0]])):
         _, gradient = value_and_gradient(lambda s, k=k: F.average_k_loss(s, proposals, target, k), sets)
         assert (gradient < 0).int().tolist() == chosen
+
+
+def test_compiles_to_one_graph_without_gradients(path: str) -> None:
+    torch._dynamo.reset()
+    compiled = torch.compile(F.average_k_loss, fullgraph=True, backend="aot_eager")
+    expected = F.average_k_loss(SETS, PROPOSALS, TARGET, 2)
+    torch.testing.assert_close(compiled(SETS, PROPOSALS, TARGET, 2), expected)

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from shortlist.checks import in_compute_type, is_wrapped, traced, transforms_active
+from shortlist.checks import in_compute_type, is_learned, is_wrapped, traced, transforms_active
 from shortlist.kernels import native_serves, triton_serves
 
 
@@ -50,7 +50,12 @@ class Native:
             scores = in_compute_type(scores)
             if self.has_twin and not native_serves(scores) and not (self.lean and can_be_lean(scores, True)):
                 return self.twin(scores, *tensors)
-        return Traced.apply(self, scores, *tensors)[0] if traced() else eager(self, scores, *tensors)
+        if not traced():
+            return eager(self, scores, *tensors)
+        if transforms_active() or (torch.is_grad_enabled() and any(map(is_learned, (scores, *tensors)))):
+            found: tuple[Tensor, ...] = Traced.apply(self, scores, *tensors)
+            return found[0]
+        return self.forward(scores, *tensors)[0]  # where nothing learns, torch.compile does not follow `Traced`
 
 
 def is_plain(scores: Tensor) -> bool:

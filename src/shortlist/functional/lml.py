@@ -108,7 +108,8 @@ class _Projection(Native):
         return (_centred(upstream * torch.sigmoid(t) * torch.sigmoid(-t), t, log_h),)
 
     def twin(self, scores: Tensor, k_rows: Tensor | None) -> Tensor:
-        if k_rows is None and self.k < scores.shape[-1] and not transforms_active():
+        formula = transforms_active() or torch.compiler.is_exporting()  # PyTorch takes it apart and differentiates it
+        if k_rows is None and self.k < scores.shape[-1] and not formula:
             return _Lean(self.k)(scores, None)
         # not sigmoid(t), whose derivative p (1 - p) has no digits left where p is near 1
         p = F.logsigmoid(_Shift.apply(scores, self.k if k_rows is None else k_rows)[0]).exp()

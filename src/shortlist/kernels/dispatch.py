@@ -99,8 +99,8 @@ def in_use() -> str:
 
 
 def native_serves(scores: Tensor) -> bool:
-    """Whether the native kernels take this tensor."""
-    if not scores.is_cpu or scores.dtype not in _SERVED or native is None:
+    """Whether the native kernels take this tensor. An exported model is to run without this package: none serves it."""
+    if not scores.is_cpu or scores.dtype not in _SERVED or native is None or torch.compiler.is_exporting():
         return False
     return _choice.name != "torch" and not (_choice.name == "triton" and INTERPRETED)
 
@@ -108,6 +108,8 @@ def native_serves(scores: Tensor) -> bool:
 def triton_takes(scores: Tensor) -> bool:
     """Whether tensors of this device and type are Triton's business, whatever kernels it has."""
     if TRITON_LACK is not None or _choice.name == "torch" or scores.dtype not in _SERVED_BY_TRITON:
+        return False
+    if torch.compiler.is_exporting():
         return False
     return scores.is_cuda or (INTERPRETED and scores.is_cpu and _choice.name == "triton")
 
