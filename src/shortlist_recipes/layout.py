@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from shortlist_recipes.intervals import half_width
+from shortlist.metrics.seed_interval import half_width
 from shortlist_recipes.results import Results
 from shortlist_recipes.tables import Entry, Row, Table, Value, rows_of
 

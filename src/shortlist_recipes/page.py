@@ -111,11 +111,13 @@ def _text(
 
 
 def protocol_text(recipe: Recipe, scale: Scale) -> str:
-    """The end of the page: what was published field by field, and what this scale does; nothing at smoke scale."""
+    """The end of the page: what was published field by field, and what this scale does; of the experiments that it has,
+    and nothing at smoke scale."""
     if not recipe.protocols or scale == "smoke":
         return ""
-    texts = (protocol.texts(scale).markdown().rstrip() for protocol in recipe.protocols)
-    return "\n\n".join([PROTOCOL, *texts])
+    grid = [cell.keys.items() for cell in recipe.cells(scale, Path("data"))]
+    run = (one for one in recipe.protocols if any(one.where.items() <= keys for keys in grid))
+    return "\n\n".join([PROTOCOL, *(protocol.texts(scale).markdown().rstrip() for protocol in run)])
 
 
 def _shown(table: Table, results: Results) -> list[str]:

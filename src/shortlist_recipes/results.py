@@ -11,8 +11,8 @@ from typing import Any
 from shortlist import __version__
 from shortlist.errors import ShortlistError
 from shortlist.files import write_json
+from shortlist.metrics.seed_interval import half_width
 from shortlist_recipes.cells import Numbers
-from shortlist_recipes.intervals import half_width
 
 FOLDER = "cells"
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from shortlist_recipes.intervals import half_width
+from shortlist.metrics.seed_interval import half_width
 from shortlist_recipes.results import Results
 
 

@@ -175,7 +175,8 @@ def findings(results: Results) -> list[str]:
     for which, names in ((f"{', '.join(PUBLISHED[:4])}, as written here", PUBLISHED[:4]), ("difftopk", ("difftopk",))):
         found = [times[name] for times in faster.values() for name in names if name in times]
         if found:
-            sentences.append(f"Our smooth-topk is {min(found):.0f} to {max(found):.0f} times as fast as {which}.")
+            times = " to ".join(dict.fromkeys(f"{end:.0f}" for end in (min(found), max(found))))
+            sentences.append(f"Our smooth-topk is {times} times as fast as {which}.")
     ratios = {n: results.mean("ratio", part="n", n=n, algorithm="smooth-topk") or 0.0 for n in faster}
     each = ", ".join(f"{ratio:.1f} times as long for {n:,} labels" for n, ratio in ratios.items())
     sentences.append(f"Beside cross-entropy it takes {each}.")

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from shortlist.cli.recipe import RECIPES, summaries
+from shortlist.metrics.seed_interval import half_width
 from shortlist.runs.config import RunConfig
 from shortlist.runs.run import Run
 from shortlist_recipes.cells import Cell, FunctionCell, TrainCell, train_model
-from shortlist_recipes.intervals import half_width
 from shortlist_recipes.layout import Texts
 from shortlist_recipes.measures import top_accuracies
 from shortlist_recipes.page import write_page

@@ -9,7 +9,7 @@ import torch
 from shortlist import ShortlistError
 from shortlist_recipes import partial_labels_search
 from shortlist_recipes._partial_labels_choice import BEGINS_WITH, OPTIMIZERS, OWN_OPTIONS, Setting
-from shortlist_recipes._partial_labels_page import gains, group_gains_by_seed
+from shortlist_recipes._partial_labels_page import COCO_TABLE_2, gains, group_gains_by_seed, overview
 from shortlist_recipes.partial_labels import MAP, MISSING, OBJECTIVES, RECIPE, config, grid_of
 from shortlist_recipes.results import Record, Results
 from tests.recipes.smoke import SHARED, resolves, run_smoke
@@ -56,6 +56,18 @@ def test_gains_are_taken_seed_by_seed() -> None:
         for seed, value in enumerate(values)
     ]
     assert gains(Results(records), "imcl") == pytest.approx([10.0, -5.0])
+
+
+def test_the_overview_sets_every_gain_beside_both_published_tables() -> None:
+    assert set(COCO_TABLE_2) <= set(OBJECTIVES)
+    records = [
+        Record({"data": "d", "missing": missing, "objective": name, "seed": 0}, {"mAP": value}, 1.0)
+        for missing in (0.9, 0.4)
+        for name, value in (("binary", 0.5), ("imcl", 0.5 + missing / 10), ("two-way", 0.49))
+    ]
+    _, table = overview(Results(records))
+    assert table.header == ["objective", "d, 90 % missing", "published: CUB, 90 % missing", "published: MS-COCO"]
+    assert table.rows == [["imcl", "+9.00", "+1.5", "+1.9"], ["two-way", "-1.00", "", ""]]
 
 
 def test_the_gain_of_a_group_of_labels_counts_every_seed_once() -> None:

@@ -9,6 +9,7 @@ from shortlist.cli.recipe import RECIPES, summaries
 from shortlist.models import build_backbone
 from shortlist.runs.config import RunConfig
 from shortlist_recipes.cells import Cell
+from shortlist_recipes.page import protocol_text
 from shortlist_recipes.protocol import Field, Protocol
 from tests.recipes.smoke import SHARED, configs_of
 
@@ -69,3 +70,9 @@ def test_configs_of_paper_scale_are_as_published_or_say_how_they_differ(
             assert parameters(configs_of(cells[0])[0]) == value
         else:
             assert {at(contents(cell), path) for cell in cells} == {value}
+
+
+def test_a_page_has_no_protocol_of_an_experiment_that_its_scale_does_not_run() -> None:
+    recipe = RECIPES.find("average-k")
+    assert "**Pl@ntNet-300K**" not in protocol_text(recipe, "pixels")
+    assert "**Pl@ntNet-300K**" in protocol_text(recipe, "cpu")

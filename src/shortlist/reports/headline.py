@@ -12,6 +12,7 @@ from shortlist.metrics.functional import mean_average_precision, set_summary, to
 from shortlist.metrics.functional.set_summary import Estimate, share_interval
 from shortlist.reports.advice import advise
 from shortlist.reports.data import ReportData, RunResult
+from shortlist.reports.differences import differences
 from shortlist.reports.numbers import SHOTS, Examples, Measured, measure, over_seeds
 from shortlist.reports.words import fixed, percent
 
@@ -34,24 +35,35 @@ def headline(by_name: Mapping[str, Sequence[RunResult]], examples: Examples, dat
     columns += [f"{word}, {SHOTS[group]} shots" for group in examples.shots]
     if examples.truth is not None:
         columns += ["Holds every right label", "Is exactly the right labels"]
-    models = [_headline_rows(name, runs, examples, tuple(shares)) for name, runs in by_name.items()]
-    return {"columns": columns, "models": models}
+    found = {name: [_of_run(run, examples) for run in runs] for name, runs in by_name.items()}
+    models = [_headline_rows(name, runs, found[name], examples, tuple(shares)) for name, runs in by_name.items()]
+    apart = differences(by_name, found, ("size", *shares))
+    return {"columns": columns, "models": models, "differences": apart, "compared": columns[: 3 + len(shares)]}
+
+
+def _of_run(run: RunResult, examples: Examples) -> dict[str, Measured]:
+    """What is measured of each rule's sets, and under "" of the scores themselves."""
+    return {"": _ranking(run), **{rule: _measured(run, rule, examples) for rule in run.rules}}
 
 
 def _headline_rows(
-    name: str, runs: Sequence[RunResult], examples: Examples, shares: tuple[str, ...]
+    name: str,
+    runs: Sequence[RunResult],
+    found: Sequence[Mapping[str, Measured]],
+    examples: Examples,
+    shares: tuple[str, ...],
 ) -> dict[str, Any]:
     rows, worth = [], {}
     for rule in dict.fromkeys(rule for run in runs for rule in run.rules):
         having = [run for run in runs if rule in run.rules]
-        mean, spread = over_seeds([_measured(run, rule, examples) for run in having])
+        mean, spread = over_seeds([of_run[rule] for of_run in found if rule in of_run])
         cells = [_cell(mean, spread, key) for key in ("size", *shares)]
         cells += [_cell(mean, spread, "shot_accuracy", place) for place in range(len(examples.shots))]
         if examples.truth is not None:
             cells += [_cell(mean, spread, "covers"), _cell(mean, spread, "exact")]
         rows.append({"rule": rule, "settings": repr(having[0].rules[rule]), "cells": cells})
         worth[rule] = {key: Estimate(float(mean[key]), *mean[f"{key}_interval"].tolist()) for key in _ESTIMATES}
-    ranking = _cell(*over_seeds([_ranking(run) for run in runs]), "top")
+    ranking = _cell(*over_seeds([of_run[""] for of_run in found]), "top")
     rules = {rule: of for run in reversed(runs) for rule, of in run.rules.items()}
     wishes = [wish._asdict() for wish in advise(rules, worth, int(examples.known.sum()), examples.knows_absent)]
     return {"name": name, "seeds": len(runs), "first": ranking, "rows": rows, "wishes": wishes}

@@ -20,7 +20,8 @@ class SampledPairs(NamedTuple):
 def sample_pairs(entries: Tensor, pair_counts: Sequence[int], others: float) -> SampledPairs:
     """All related pairs of each image, and ``others`` times as many unrelated ones, drawn anew at every call.
 
-    Neural Motifs trains on at most 256 pairs of an image, at most a quarter of them related: ``others=3``.
+    Neural Motifs draws pairs only where a batch has more than 256 for each image, and then at most a quarter of them
+    related: with up to 16 objects it trains on all pairs, as we do without drawing.
 
     >>> chosen = sample_pairs(torch.tensor([[0, 4], [7, 1]]), [6, 6], others=3)
     >>> chosen.pair_counts, chosen.entries.tolist() in [[[0, 4], [at, 1]] for at in (4, 5)]

@@ -3,6 +3,7 @@
 from shortlist_recipes.protocol import Field, Protocol
 
 _TEXT, _MOTIFS = "Amos et al. 2019, section 5.3", "rowanz/neural-motifs, which section 5.3 uses"
+_PROGRAM = "locuslab/lml, neural-motifs/models/train_rels.py"
 
 PROTOCOLS = (
     Protocol(
@@ -29,6 +30,18 @@ PROTOCOLS = (
                 {"cpu": "nothing", "paper": "read from a file, not trained on"},
             ),
             Field(
+                "pairs in training",
+                "all, but at most 256 for each image of a batch, drawn anew, of which a quarter may be related",
+                {"cpu": "all", "paper": "all"},
+                source="rowanz/neural-motifs, lib/fpn/proposal_assignments/proposal_assignments_gtbox.py",
+            ),
+            Field(
+                "relations of a pair in training",
+                "one of those recorded, for every method; the text says all with LML",
+                {"cpu": "one for vanilla, all for the others", "paper": "one for vanilla, all for the others"},
+                source=_PROGRAM,
+            ),
+            Field(
                 "optimizer",
                 "SGD, momentum 0.9, weight decay 1e-4, gradients clipped at 5",
                 {"cpu": "AdamW, rate 2e-3"},
@@ -43,7 +56,20 @@ PROTOCOLS = (
                 {"cpu": "cosine"},
                 {"schedule.name": "plateau", "schedule.factor": 0.1, "schedule.patience": 3},
             ),
-            Field("epochs", "50 at most", {"cpu": "4"}, {"epochs": 50}),
+            Field(
+                "epochs",
+                "50; its script for all methods, scripts/train_predcls.sh, has 30",
+                {"cpu": "4", "paper": "50 at most: training stops where 9 epochs were no better"},
+                {"epochs": 50},
+                source="locuslab/lml, README.md",
+            ),
+            Field(
+                "selection",
+                "the epoch with the best constrained R@100 on validation images",
+                {"cpu": "by R@50"},
+                {"stop.metric": "scene-recall@100"},
+                source=_PROGRAM,
+            ),
             Field("batch size", "6", {"cpu": "16"}, {"batch_size": 6}),
             Field("seeds", "not said", {"cpu": "3", "paper": "3"}, source=_TEXT),
         ),

@@ -12,15 +12,22 @@ PROTOCOLS = (
         (
             Field(
                 "data",
-                "ImageNet: 64,000 to 1.28 million training images, the official validation images as test data",
+                "ImageNet: 64,000 to 1.23 million training images, the official validation images as test data",
                 {"cpu": "CIFAR-100: shares of 45,000 images (frozen features) and of 9,000 (images)"},
                 {"data.train.reader": "image-folder", "data.test.reader": "image-folder"},
             ),
             Field(
                 "held-out images",
-                "50,000, balanced",
+                "50,000",
                 {"cpu": "5,000 and 1,000"},
-                {"data.validation": 50_000, "data.stratify": True},
+                {"data.validation": 50_000},
+            ),
+            Field(
+                "images of each class",
+                "as many of every class, held out and in each part of ImageNet",
+                {"cpu": "in proportion to the classes, which are equal", "paper": "in proportion to the classes"},
+                {"data.stratify": True},
+                source=f"{_TEXT}; oval-group/smooth-topk, experiments/data/utils.py",
             ),
             Field(
                 "network",

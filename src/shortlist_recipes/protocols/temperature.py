@@ -31,7 +31,7 @@ PROTOCOLS = (
                 "45,000",
                 {"cpu": "20,000"},
                 {"data.validation": 5000},
-                source="table 6 has test data",
+                source="oval-group/smooth-topk, experiments/cli.py; table 6 says testing accuracy, its text validation",
             ),
             Field(
                 "augmentation",
