@@ -12,14 +12,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from shortlist import __version__
 from shortlist.data import Dataset
 from shortlist.files import PathLike
 from shortlist.reports.charts import Chart, in_percent, line_points, nice_ticks, training_charts
 from shortlist.reports.data import seeds_by_name
 from shortlist.reports.drawing import picture_of
 from shortlist.reports.figures import as_files
-from shortlist.reports.page import asset
+from shortlist.reports.page import in_frame
 from shortlist.reports.repeat import how_to_repeat
 from shortlist.reports.training import training_curves
 from shortlist.reports.words import fixed, percent
@@ -45,7 +44,6 @@ def write_scenes(
     title: str, runs: Sequence[ScoredRun], dataset: Dataset, directory: PathLike, about: Mapping[str, str]
 ) -> Path:
     """Write ``index.html`` and its figures, all of it or nothing; returns the page's path."""
-    from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
 
     by_name = seeds_by_name(runs)
@@ -61,7 +59,8 @@ def write_scenes(
     for number, card in enumerate(cards, 1):
         files |= {f"graph-{number}.svg": card["picture"].encode(), f"graph-{number}.png": card.pop("png")}
     template = (resources("shortlist.scenes") / "assets" / "scenes.html").read_text(encoding="utf-8")
-    page = Environment(autoescape=True, undefined=StrictUndefined).from_string(template).render(
+    page = in_frame(
+        template,
         title=title,
         lead=_lead(measured),
         about={**about, "Images": f"{len(dataset):,}", "Predicates": f"{dataset.num_labels:,}"},
@@ -73,8 +72,6 @@ def write_scenes(
         predicates=_predicates(measured, dataset),
         reproduce=[how_to_repeat(run, len(by_name[run.name]) > 1) for run in runs],
         figures=list(files),
-        version=__version__,
-        style=Markup(asset("style.css")),
     )
     return put(directory, page, files)
 
