@@ -90,7 +90,7 @@ def test_images_whose_names_are_equal_once_cleaned_have_a_picture_each(tmp_path)
     data = replace(made_scenes((2, 3, 2, 2)), ids=images)
     wanted = Predictions(tmp_path, "test", draw=tmp_path / "drawn")
     SceneTask().write_predictions(data, torch.zeros(2 + 6 + 2 + 2, 3), wanted)
-    written = {file.name: file.read_text().partition("<title>")[2] for file in (tmp_path / "drawn").iterdir()}
+    written = {file.name: file.read_text().partition('aria-label="')[2] for file in (tmp_path / "drawn").iterdir()}
     assert written.keys() == {"a_1.jpg.svg", "a_1.jpg-2.svg", "A_1.jpg-3.svg", "a_1.jpg-2-2.svg"}
     assert sorted(title.partition(":")[0] for title in written.values()) == sorted(images)
 

@@ -95,7 +95,7 @@ def test_recorded_and_other_predicates_of_one_pair_have_arrows_of_their_own():
     relations = SceneRelation(0, "walks", 1), SceneRelation(0, "near", 1)
     graph = pair(*relations)
     near, walks = lay_out(graph, pair(relations[0]), FRAME, SIZE).arrows
-    assert walks.color == "#0b7a5c" != near.color
+    assert walks.color == "c2" != near.color
     assert near.at(0.5) != walks.at(0.5)
 
 
@@ -112,7 +112,7 @@ def test_a_label_that_cannot_stand_on_its_arrow_is_tied_to_it():
     [(begin, end)] = layout.ties
     assert begin == layout.arrows[0].at(0.35)
     assert end == (layout.predicates[0].area.x, layout.predicates[0].area.y)
-    assert "<line" in to_svg(graph)
+    assert "stroke-dasharray" in to_svg(graph)
 
 
 def test_objects_of_one_class_are_numbered_in_pictures_and_sentences_and_not_in_the_file():
@@ -128,7 +128,7 @@ def test_objects_of_one_class_are_numbered_in_pictures_and_sentences_and_not_in_
 
 def test_a_pages_rules_for_text_do_not_reach_the_letters():
     [*texts] = [node for node in ElementTree.fromstring(to_svg(pair())).iter() if node.tag.endswith("text")]
-    assert [node.get("style") for node in texts] == ["font:14.4px sans-serif;fill:#ffffff"] * 2
+    assert [node.get("style") for node in texts] == ["fill:#ffffff;font-size:14.4px"] * 2
 
 
 def test_names_with_characters_that_a_page_may_not_have_are_written_out():
@@ -138,7 +138,7 @@ def test_names_with_characters_that_a_page_may_not_have_are_written_out():
 
 def test_many_labels_are_written_smaller():
     few, many = (
-        float(to_svg(crowded(0, objects, relations)).split("font:")[1].split("px")[0])
+        float(to_svg(crowded(0, objects, relations)).split("font-size:")[1].split("px")[0])
         for objects, relations in ((4, 6), (20, 60))
     )
     assert few == 2 * many

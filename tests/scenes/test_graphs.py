@@ -74,8 +74,8 @@ def test_the_svg_is_well_formed_and_every_name_is_escaped():
 def test_relations_that_are_recorded_too_are_green():
     right = SceneGraph("1.jpg", 60, 80, OBJECTS, GRAPH.relations[:1])
     nodes = ElementTree.fromstring(to_svg(GRAPH, right=right)).iter()
-    colors = [node.get("stroke") for node in nodes if node.tag.endswith("path")]
-    assert colors == ["#545d69", "#0b7a5c"]
+    tips = [node.get("style") for node in nodes if node.tag.endswith("path") and node.get("d", "").count("L") == 2]
+    assert tips == ["fill:#545d69", "fill:#0b7a5c"]
 
 
 def test_the_png_has_the_images_size_and_something_on_it():

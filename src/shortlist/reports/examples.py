@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from shortlist.errors import ShortlistError
 from shortlist.reports.data import Image, ReportData, RunResult
 from shortlist.reports.numbers import Examples, linked
+from shortlist.reports.picture import image_kind
 from shortlist.reports.words import percent
 
 SHOWN = 12  # examples of each kind
 _BARS = 5  # labels shown of each
 _LONGEST = 400  # letters of a text
 _LARGEST = 192  # pixels; larger pictures are made smaller, so that the page stays small
-_KINDS = {b"\x89PNG\r\n\x1a\n": "png", b"\xff\xd8\xff": "jpeg"}
 
 
 def pick(run: RunResult, k: float, data: ReportData, examples: Examples) -> dict[str, list[dict[str, Any]]]:
@@ -46,14 +46,10 @@ def image_uri(image: Image | None) -> str | None:
     from PIL import Image as Pictures
 
     if isinstance(image, bytes):
-        kind = next((kind for start, kind in _KINDS.items() if image.startswith(start)), None)
-        if kind is None:
-            raise ShortlistError(
-                f"images must give PNG or JPEG bytes or a uint8 array, got bytes starting {image[:8]!r}"
-            )
+        kind = image_kind(image)
         picture: Pictures.Image = Pictures.open(io.BytesIO(image))
         if max(picture.size) <= _LARGEST:
-            return f"data:image/{kind};base64,{base64.b64encode(image).decode()}"
+            return f"data:{kind};base64,{base64.b64encode(image).decode()}"
     else:
         array = np.asarray(image)
         if array.dtype != np.uint8 or array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[2] not in (1, 3, 4)):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from shortlist.reports.drawing import Picture, label_graph, picture_of
+from shortlist.reports.drawing import label_graph, picture_of
+from shortlist.reports.picture import Picture
 
 
 def draw_figures(contents: dict[str, Any]) -> dict[str, bytes]:

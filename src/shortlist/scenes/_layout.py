@@ -11,10 +11,11 @@ from unicodedata import east_asian_width
 import numpy as np
 from numpy.typing import NDArray
 
+from shortlist.reports.picture import Point, on_curve
 from shortlist.scenes.graphs import SceneGraph, agreement
 
-_COLORS = ("#0b62c4", "#c24e00", "#a3308f", "#7a6200", "#5b4bc9", "#b3223c", "#40606f")  # of objects; none is green
-_RIGHT, _OTHER, _INK = "#0b7a5c", "#545d69", "#16191d"
+_COLORS = ("c0", "c1", "c3", "c4", "c5", "c6", "c7")  # of objects, by name; c2 is green
+_RIGHT, _OTHER, _INK = "c2", "soft", "ink"
 _BEND = 0.16  # how far an arrow bends, as a share of its length
 _ALONG = (0.35, 0.45, 0.25, 0.55, 0.65, 0.15)  # where on an arrow its label may stand, best first: near its subject
 _TRIES = 400  # places around the best one, where none of the usual ones is free
@@ -22,7 +23,6 @@ _TURN = 2.399963  # between one place and the next, further away: a sunflower's 
 _SPIRAL = np.stack([turned(_TURN * np.arange(_TRIES)) for turned in (np.cos, np.sin)], 1)
 _SPIRAL *= 0.6 * np.sqrt(np.arange(_TRIES))[:, None]  # in heights of letters
 
-Point = tuple[float, float]
 Points = NDArray[np.float64]  # (points, 2)
 
 
@@ -65,15 +65,7 @@ class Arrow:
 
     def at(self, share: float) -> Point:
         """The point this far along."""
-        a, b, c = (1 - share) ** 2, 2 * share * (1 - share), share**2
-        x, y = (a * p + b * q + c * r for p, q, r in zip(self.start, self.bend, self.end, strict=True))
-        return x, y
-
-    def head(self, size: float) -> list[Point]:
-        """The three corners of the tip."""
-        angle = math.atan2(self.end[1] - self.bend[1], self.end[0] - self.bend[0])
-        sides = (angle + math.pi - 0.4, angle + math.pi + 0.4)
-        return [self.end, *((self.end[0] + size * math.cos(a), self.end[1] + size * math.sin(a)) for a in sides)]
+        return on_curve(self.start, self.bend, self.end, share)
 
 
 @dataclass(frozen=True)

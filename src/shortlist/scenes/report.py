@@ -135,16 +135,12 @@ def _cards(name: str, run: ScoredRun, dataset: Dataset, count: int) -> list[dict
     scores = run.scores[torch.cat(rows)] if rows else run.scores[:0]
     pictures = Pictures(part, longest=_LONGEST)
     graphs = zip(predicted_graphs(part, scores, _SHOWN_RELATIONS), recorded_graphs(part), strict=True)
-    return [
-        {"run": name, **_card(*pictures.under(graph, row), right)} for row, (graph, right) in enumerate(graphs)
-    ]
+    return [{"run": name, **_card(*pictures.under(graph, row), right)} for row, (graph, right) in enumerate(graphs)]
 
 
 def _card(image: bytes | None, graph: SceneGraph, right: SceneGraph) -> dict[str, Any]:
     are_right, are_found = agreement(graph, right)
-    sentences = [
-        {"text": text, "right": is_right} for text, is_right in zip(graph.sentences(), are_right, strict=True)
-    ]
+    sentences = [{"text": text, "right": is_right} for text, is_right in zip(graph.sentences(), are_right, strict=True)]
     missed = [text for text, is_found in zip(right.sentences(), are_found, strict=True) if not is_found]
     drawn = {"picture": to_svg(graph, image=image, right=right), "png": to_png(graph, image=image, right=right)}
     return {"name": graph.image, **drawn, "sentences": sentences, "missed": missed}
