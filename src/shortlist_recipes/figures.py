@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from shortlist.optional import require
+from shortlist.reports.picture import OF_RUNS
 from shortlist_recipes.results import Results
 
-COLORS = ("#0b62c4", "#c24e00", "#0b7a5c", "#a3308f", "#7a6200", "#5b4bc9", "#b3223c", "#40606f")
+COLORS = OF_RUNS
 
 
 @dataclass(frozen=True)

@@ -61,14 +61,16 @@ def values_of(
         for scores, target in batches():
             for stream in waiting.values():
                 stream.update(scores, target)
-        seen, waiting = merged(waiting), {}
-        for name, stream in seen.items():
-            again = stream.look_again()
-            if again is None:
-                found[name] = stream.value()
-            else:
-                waiting[name] = again
+        values, waiting = after_a_pass(merged(waiting))
+        found |= values
     return {name: found[name] for name in streams}
+
+
+def after_a_pass(streams: Mapping[str, Stream]) -> tuple[dict[str, float], dict[str, Stream]]:
+    """The values of the streams that have seen enough; and for the others what must see everything again."""
+    looks = {name: (stream, stream.look_again()) for name, stream in streams.items()}
+    values = {name: stream.value() for name, (stream, again) in looks.items() if again is None}
+    return values, {name: again for name, (_, again) in looks.items() if again is not None}
 
 
 class Ratio(Stream):

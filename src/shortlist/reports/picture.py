@@ -13,9 +13,9 @@ from typing import Any
 from shortlist.errors import ShortlistError
 from shortlist.text import visible
 
-_OF_RUNS = ("#0b62c4", "#c24e00", "#0b7a5c", "#a3308f", "#7a6200", "#5b4bc9", "#b3223c", "#40606f")
+OF_RUNS = ("#0b62c4", "#c24e00", "#0b7a5c", "#a3308f", "#7a6200", "#5b4bc9", "#b3223c", "#40606f")
 COLORS = {
-    **{f"c{place}": color for place, color in enumerate(_OF_RUNS)},
+    **{f"c{place}": color for place, color in enumerate(OF_RUNS)},
     "ink": "#16191d",
     "soft": "#545d69",
     "line": "#dfe3e8",

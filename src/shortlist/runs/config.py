@@ -165,7 +165,10 @@ def content_of(config: Mapping[str, Any] | PathLike, overrides: Iterable[str] = 
     if isinstance(config, Mapping):
         changed = copy.deepcopy(dict(config))
     else:
-        changed = _mapping(_text_of(config), os.fspath(config))
+        try:
+            changed = _mapping(Path(config).read_bytes(), os.fspath(config))
+        except (FileNotFoundError, IsADirectoryError):
+            raise ShortlistError(f"there is no config file {os.fspath(config)}") from None
     for override in overrides:
         apply_override(changed, override)
     return changed
@@ -173,15 +176,7 @@ def content_of(config: Mapping[str, Any] | PathLike, overrides: Iterable[str] = 
 
 def load_config(path: PathLike, overrides: Iterable[str] = ()) -> RunConfig:
     """The config in a YAML file, with ``key=value`` overrides applied; all problems are reported in one error."""
-    return parse_config(_text_of(path), overrides, where=os.fspath(path))
-
-
-def _text_of(path: PathLike) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            return file.read()
-    except (FileNotFoundError, IsADirectoryError):
-        raise ShortlistError(f"there is no config file {os.fspath(path)}") from None
+    return check_config(content_of(path), overrides, where=os.fspath(path))
 
 
 def parse_config(text: str | bytes, overrides: Iterable[str] = (), where: str = "config") -> RunConfig:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -38,21 +39,19 @@ def check_has_labels(run: Run) -> None:
 
 def write_explanations(
     place: Path, similar: SimilarExamples, dataset: Dataset, sets: LabelSets, of_training: bool
-) -> int:
+) -> None:
     """A row for every label of the sets that is completed (of training examples: that was unknown): the example's id,
     the label, its combined value, and lists of the same length: the training examples, the weight of each one's labels,
-    the share of the value that it brings, and the weight of its features. How many rows there are."""
+    the share of the value that it brings, and the weight of its features."""
     if not similar.ready:
         raise ShortlistError("there is nothing to explain with: no label of the training data is known to be present")
     rows = explained_labels(similar, dataset, sets, of_training)
     if place.suffix == ".parquet":
-        return _write_parquet(place, rows)
-    count = 0
+        _write_parquet(place, rows)
+        return
     with written_whole(place) as file:
         for row in rows:
             file.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
-            count += 1
-    return count
 
 
 def explained_labels(
@@ -75,18 +74,12 @@ def explained_labels(
             }
 
 
-def _write_parquet(place: Path, rows: Iterator[dict[str, Any]]) -> int:
+def _write_parquet(place: Path, rows: Iterator[dict[str, Any]]) -> None:
     pa, parquet = require("pyarrow"), require("pyarrow.parquet")
     text, number = pa.string(), pa.float32()
     lists = {"examples": text, "weights": number, "shares": number, "feature_weights": number}
     columns = {"id": text, "label": text, "value": number} | {name: pa.list_(kind) for name, kind in lists.items()}
-    schema, count, waiting = pa.schema(list(columns.items())), 0, []
+    schema = pa.schema(list(columns.items()))
     with written_whole(place) as file, parquet.ParquetWriter(file, schema) as writer:
-        for row in rows:
-            waiting.append(row)
-            count += 1
-            if len(waiting) == _AT_ONCE:
-                writer.write_table(pa.Table.from_pylist(waiting, schema))
-                waiting = []
-        writer.write_table(pa.Table.from_pylist(waiting, schema))
-    return count
+        while waiting := list(islice(rows, _AT_ONCE)):
+            writer.write_table(pa.Table.from_pylist(waiting, schema))

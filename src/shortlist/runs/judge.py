@@ -6,7 +6,7 @@ from typing import Any
 from torch import Tensor
 
 from shortlist.metrics.functional.set_summary import LabelOutcomes, SetOutcomes, judged, outcomes_by
-from shortlist.metrics.streams import Stream
+from shortlist.metrics.streams import Stream, after_a_pass
 from shortlist.reports.commonest import FirstLabels
 from shortlist.sets import SetRule
 from shortlist.sets.named import needed
@@ -74,13 +74,8 @@ class Judge:
 
     def look_again(self) -> "Judge | None":
         """After all batches: the judge that must see them again, if any. It has the values found so far."""
-        waiting: dict[str, Stream] = {}
-        for name, stream in self.streams.items():
-            again = stream.look_again()
-            if again is None:
-                self.values[name] = stream.value()
-            else:
-                waiting[name] = again
+        values, waiting = after_a_pass(self.streams)
+        self.values |= values
         if not waiting:
             return None
         judge = Judge(waiting, {})

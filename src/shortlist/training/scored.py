@@ -22,8 +22,8 @@ class Scored:
         images: the files that they are of, some of which may turn out to be broken: those rows are left out.
 
     >>> scored = Scored(lambda: iter([torch.eye(3), torch.eye(3)]), rows=6, num_labels=3)
-    >>> [(at, part.shape) for at, part in scored.batches()], scored.examples
-    ([(slice(0, 6, None), torch.Size([6, 3]))], 6)
+    >>> [(at, part.shape) for at, part in scored.batches()]
+    [(slice(0, 6, None), torch.Size([6, 3]))]
     """
 
     def __init__(
@@ -32,7 +32,6 @@ class Scored:
         self._compute, self._images = compute, images
         self._whole: Tensor | None = None
         self.rows, self.num_labels = rows, num_labels
-        self.examples = 0  # that were scored in the last pass
         self.is_small = 4 * rows * num_labels <= KEPT_BYTES
 
     @classmethod
@@ -44,7 +43,6 @@ class Scored:
 
     def batches(self) -> Iterator[tuple[slice | Tensor, Tensor]]:
         """Which rows of the data, and their scores; all in one where they are small."""
-        self.examples = 0
         first = 0
         for scores in self._parts():
             at = slice(first, first + len(scores))
@@ -55,7 +53,6 @@ class Scored:
                 kept = torch.tensor([path not in broken for path in self._images.source[at]], dtype=torch.bool)
                 if not bool(kept.all()):
                     found = kept.nonzero()[:, 0] + at.start, scores[kept]
-            self.examples += len(found[1])
             yield found
 
     def whole(self) -> Tensor:
