@@ -50,8 +50,16 @@ class LabelCounts:
 
     def __init__(self, ndim: int) -> None:
         self.ndim, self.several, self._rows, self.judged = ndim, False, 0, 0  # the last: rows that know a label
-        self.present: Tensor | int = 0
-        self.known: Tensor | int = 0
+        self.present = self.known = torch.zeros((), dtype=torch.int64)
+
+    @classmethod
+    def of(cls, target: "Tensor | SparseLabels | LabelCounts") -> "LabelCounts":
+        """Of a label matrix; what is counted already stays."""
+        if isinstance(target, LabelCounts):
+            return target
+        counts = cls(2)
+        counts.see(target)
+        return counts
 
     def see(self, target: Tensor | SparseLabels) -> None:
         self._rows += len(target)
@@ -82,14 +90,9 @@ def knows_absent(target: Tensor | SparseLabels | LabelCounts) -> bool:
     >>> knows_absent(torch.tensor([[1, -1, -1, -1, -1], [1, -1, 0, -1, 1]]))
     False
     """
-    if not isinstance(target, LabelCounts):
-        counts = LabelCounts(2)
-        counts.see(target)
-        return knows_absent(counts)
-    if isinstance(target.present, int) or isinstance(target.known, int):
-        return False  # nothing was seen
-    present, known = int(target.present.sum()), int(target.known.sum())
-    mostly_present = 3 * present > 2 * known and 2 * known < len(target) * len(target.known)
+    counts = LabelCounts.of(target)
+    present, known = int(counts.present.sum()), int(counts.known.sum())
+    mostly_present = 3 * present > 2 * known and 2 * known < len(counts) * len(counts.known)
     return present < known and not mostly_present
 
 
@@ -100,12 +103,7 @@ def cardinality(target: Tensor | SparseLabels | LabelCounts) -> float:
     >>> cardinality(torch.tensor([[1, 0, -1], [1, 1, 0]])), cardinality(torch.tensor([[1, -1, -1], [1, 1, -1]]))
     (1.5, 1.5)
     """
-    if not isinstance(target, LabelCounts):
-        counts = LabelCounts(2)
-        counts.see(target)
-        return cardinality(counts)
-    if isinstance(target.present, int) or isinstance(target.known, int):
-        return 0.0  # nothing was seen
-    if target.judged and not knows_absent(target):
-        return float(target.present.sum()) / target.judged
-    return float((target.present / target.known.clamp(min=1)).sum())
+    counts = LabelCounts.of(target)
+    if counts.judged and not knows_absent(counts):
+        return float(counts.present.sum()) / counts.judged
+    return float((counts.present / counts.known.clamp(min=1)).sum())

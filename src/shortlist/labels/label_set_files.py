@@ -4,12 +4,14 @@ The examples' names, and numbers beside the labels, where there are any, stand i
 could be of two predictions.
 """
 
+from __future__ import annotations
+
 import csv
 import io
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +20,9 @@ from shortlist.errors import ShortlistError
 from shortlist.files import PathLike, parse_json, written_whole
 from shortlist.optional import require
 
+if TYPE_CHECKING:
+    from shortlist.labels.label_sets import LabelSets
+
 Beside = tuple[str, NDArray[Any]]  # what the numbers beside the labels are called, and the numbers, one per label
 
 _decode = json.JSONDecoder().decode
@@ -25,68 +30,8 @@ _SEPARATOR = "|"  # between the labels in a cell of a .csv
 _KEY = b"shortlist.LabelSets"  # where the parquet schema keeps num_labels and the vocabulary
 _GROUP = 1 << 16  # rows of a parquet row group, at least
 
-
-class WrittenSets:
-    """What LabelSets write; they are read by the functions below."""
-
-    offsets: NDArray[np.int64]
-    indices: NDArray[np.int32] | NDArray[np.int64]
-    num_labels: int
-    vocabulary: tuple[str, ...] | None
-    values: NDArray[np.int8] | None
-    rest: int
-
-    def to_parquet(self, path: PathLike, *, ids: Sequence[str] | None = None, beside: Beside | None = None) -> None:
-        """Write a parquet file with a column ``id``, the examples' names or their numbers, and a list column
-        ``labels``; the file appears whole or not at all.
-
-        ``beside``: a number for each label in the sets, one after the other as in ``indices``, and what they are
-        called: a further list column, with the labels' ``names`` in one more; the label with the largest number then
-        comes first.
-
-        >>> import tempfile, pathlib; from shortlist import LabelSets
-        >>> path = pathlib.Path(tempfile.mkdtemp()) / "sets.parquet"
-        >>> sets = LabelSets.from_lists([[0], []], vocabulary=["cat", "dog"])
-        >>> sets.to_parquet(path)
-        >>> LabelSets.from_parquet(path) == sets
-        True
-        """
-        write_parquet(path, [(self, ids, beside)])
-
-    def to_jsonl(self, path: PathLike, *, ids: Sequence[str] | None = None, beside: Beside | None = None) -> None:
-        """Write a text file: a first line about the labels, then ``{"id": ..., "labels": [...]}`` for each example, by
-        name where there is a vocabulary. The file appears whole or not at all. ``ids`` and ``beside``: as for
-        ``to_parquet``.
-
-        >>> import tempfile, pathlib; from shortlist import LabelSets
-        >>> path = pathlib.Path(tempfile.mkdtemp()) / "sets.jsonl"
-        >>> LabelSets.from_lists([[0], []], vocabulary=["cat", "dog"]).to_jsonl(path)
-        >>> print(path.read_text())
-        {"num_sets": 2, "num_labels": 2, "vocabulary": ["cat", "dog"]}
-        {"id": 0, "labels": ["cat"]}
-        {"id": 1, "labels": []}
-        """
-        write_jsonl(path, [(self, ids, beside)], len(self.offsets) - 1)
-
-    def to_csv(self, path: PathLike, *, ids: Sequence[str] | None = None, beside: Beside | None = None) -> None:
-        """Write a table to look at: a line for each example with its id (or number), the names of its labels with "|"
-        between, and the numbers ``beside`` them, the largest first. Where a name holds a "|" itself, both are lists as
-        JSON writes them. The file appears whole or not at all.
-
-        >>> import tempfile, pathlib; from shortlist import LabelSets
-        >>> path = pathlib.Path(tempfile.mkdtemp()) / "sets.csv"
-        >>> sets = LabelSets.from_lists([[0, 1], []], vocabulary=["cat", "dog"])
-        >>> sets.to_csv(path, ids=["a.jpg", "b.jpg"], beside=("probabilities", np.array([0.25, 0.75])))
-        >>> print(path.read_text())
-        id,labels,probabilities
-        a.jpg,dog|cat,0.75|0.25
-        b.jpg,,
-        """
-        write_csv(path, [(self, ids, beside)])
-
-
-Part = tuple[WrittenSets, Sequence[str | int] | None, Beside | None]  # sets, ids, what is beside the labels
-Numbered = tuple[WrittenSets, Sequence[str | int], Beside | None]
+Part = tuple["LabelSets", Sequence[str | int] | None, Beside | None]  # sets, ids, what is beside the labels
+Numbered = tuple["LabelSets", Sequence[str | int], Beside | None]
 
 
 # ---- writing, part by part: no more than a part is held at a time
@@ -143,7 +88,7 @@ def _groups(parts: Iterable[Part]) -> Iterator[Numbered]:
     rows = 0
     for part in _numbered(parts):
         waiting.append(part)
-        rows += len(part[0].offsets) - 1
+        rows += len(part[0])
         if rows >= _GROUP:
             yield _joined(waiting)
             waiting, rows = [], 0
@@ -155,19 +100,14 @@ def _joined(parts: list[Numbered]) -> Numbered:
     sets, ids, beside = parts[0]
     if len(parts) == 1:
         return parts[0]
-    joined = WrittenSets()
-    joined.num_labels, joined.vocabulary = sets.num_labels, sets.vocabulary
-    joined.values, joined.rest = None, 0
-    joined.indices = np.concatenate([part[0].indices for part in parts])
-    sizes = np.concatenate([np.diff(part[0].offsets) for part in parts])
-    joined.offsets = np.concatenate([[0], np.cumsum(sizes)])
+    joined = sets.concatenate([part[0] for part in parts])
     ids = [name for part in parts for name in part[1]]
     if beside is not None:
         beside = (beside[0], np.concatenate([part[2][1] for part in parts if part[2] is not None]))
     return joined, ids, beside
 
 
-def _table(pa: Any, sets: WrittenSets, ids: Sequence[str | int], beside: Beside | None) -> Any:
+def _table(pa: Any, sets: LabelSets, ids: Sequence[str | int], beside: Beside | None) -> Any:
     header = json.dumps({"num_labels": sets.num_labels, "vocabulary": sets.vocabulary}, ensure_ascii=False).encode()
     order = _best_first(sets, beside)
     offsets, indices = pa.array(sets.offsets), sets.indices[order]
@@ -183,12 +123,12 @@ def _table(pa: Any, sets: WrittenSets, ids: Sequence[str | int], beside: Beside 
     return pa.table({"id": named, "labels": labels, **more}).replace_schema_metadata({_KEY: header})
 
 
-def _header(sets: WrittenSets, count: int) -> bytes:
+def _header(sets: LabelSets, count: int) -> bytes:
     header = {"num_sets": count, "num_labels": sets.num_labels, "vocabulary": sets.vocabulary}
     return json.dumps(header, ensure_ascii=False).encode() + b"\n"
 
 
-def _lines(parts: Iterable[Part]) -> Iterator[tuple[WrittenSets, bytes]]:
+def _lines(parts: Iterable[Part]) -> Iterator[tuple[LabelSets, bytes]]:
     """The parts, each with its lines of JSON."""
     quoted: list[str] | None = None
     for sets, ids, beside in _numbered(parts):
@@ -220,8 +160,8 @@ def _checked(part: Part) -> Part:
         raise ShortlistError(
             f"there must be a number beside each of the {len(sets.indices)} labels, got {beside[1].shape}"
         )
-    if ids is not None and len(ids) != len(sets.offsets) - 1:
-        raise ShortlistError(f"there must be one id for each of the {len(sets.offsets) - 1} sets, got {len(ids)}")
+    if ids is not None and len(ids) != len(sets):
+        raise ShortlistError(f"there must be one id for each of the {len(sets)} sets, got {len(ids)}")
     return part
 
 
@@ -230,20 +170,20 @@ def _numbered(parts: Iterable[Part]) -> Iterator[Numbered]:
     before = 0
     for part in parts:
         sets, ids, beside = _checked(part)
-        count = len(sets.offsets) - 1
+        count = len(sets)
         yield sets, range(before, before + count) if ids is None else ids, beside
         before += count
 
 
-def _best_first(sets: WrittenSets, beside: Beside | None) -> Any:
+def _best_first(sets: LabelSets, beside: Beside | None) -> Any:
     """Where the labels of each set are, in the order of the numbers beside them."""
     if beside is None:
         return slice(None)
-    rows = np.repeat(np.arange(len(sets.offsets) - 1), np.diff(sets.offsets))
+    rows = np.repeat(np.arange(len(sets)), np.diff(sets.offsets))
     return np.lexsort((-beside[1], rows))
 
 
-def _as_text(sets: WrittenSets, beside: Beside | None) -> tuple[list[int], list[str]]:
+def _as_text(sets: LabelSets, beside: Beside | None) -> tuple[list[int], list[str]]:
     """The labels of each set, best first, and the numbers beside them as text."""
     order = _best_first(sets, beside)
     numbers = [] if beside is None else [f"{number:.6g}" for number in beside[1][order].tolist()]

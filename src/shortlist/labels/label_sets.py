@@ -21,14 +21,14 @@ from shortlist.errors import ShortlistError, errors_name
 from shortlist.files import PathLike
 from shortlist.labels import label_set_files as files
 from shortlist.labels import label_set_inputs as inputs
-from shortlist.labels.label_set_files import WrittenSets
+from shortlist.labels.label_set_files import Beside
 from shortlist.optional import require
 
 _SHOWN = 5  # labels of a set, where sets are shown
 
 
 @dataclass(frozen=True, init=False, repr=False, eq=False)
-class LabelSets(WrittenSets):
+class LabelSets:
     """One set of labels per example.
 
     Args:
@@ -372,6 +372,54 @@ class LabelSets(WrittenSets):
         return self._from_keys(keys[1:][keys[1:] == keys[:-1]], len(self), self.num_labels, vocabulary)
 
     # ---- files
+
+    def to_parquet(self, path: PathLike, *, ids: Sequence[str] | None = None, beside: Beside | None = None) -> None:
+        """Write a parquet file with a column ``id``, the examples' names or their numbers, and a list column
+        ``labels``; the file appears whole or not at all.
+
+        ``beside``: a number for each label in the sets, one after the other as in ``indices``, and what they are
+        called: a further list column, with the labels' ``names`` in one more; the label with the largest number then
+        comes first.
+
+        >>> import tempfile, pathlib
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "sets.parquet"
+        >>> sets = LabelSets.from_lists([[0], []], vocabulary=["cat", "dog"])
+        >>> sets.to_parquet(path)
+        >>> LabelSets.from_parquet(path) == sets
+        True
+        """
+        files.write_parquet(path, [(self, ids, beside)])
+
+    def to_jsonl(self, path: PathLike, *, ids: Sequence[str] | None = None, beside: Beside | None = None) -> None:
+        """Write a text file: a first line about the labels, then ``{"id": ..., "labels": [...]}`` for each example, by
+        name where there is a vocabulary. The file appears whole or not at all. ``ids`` and ``beside``: as for
+        ``to_parquet``.
+
+        >>> import tempfile, pathlib
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "sets.jsonl"
+        >>> LabelSets.from_lists([[0], []], vocabulary=["cat", "dog"]).to_jsonl(path)
+        >>> print(path.read_text())
+        {"num_sets": 2, "num_labels": 2, "vocabulary": ["cat", "dog"]}
+        {"id": 0, "labels": ["cat"]}
+        {"id": 1, "labels": []}
+        """
+        files.write_jsonl(path, [(self, ids, beside)], len(self))
+
+    def to_csv(self, path: PathLike, *, ids: Sequence[str] | None = None, beside: Beside | None = None) -> None:
+        """Write a table to look at: a line for each example with its id (or number), the names of its labels with "|"
+        between, and the numbers ``beside`` them, the largest first. Where a name holds a "|" itself, both are lists as
+        JSON writes them. The file appears whole or not at all.
+
+        >>> import tempfile, pathlib
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "sets.csv"
+        >>> sets = LabelSets.from_lists([[0, 1], []], vocabulary=["cat", "dog"])
+        >>> sets.to_csv(path, ids=["a.jpg", "b.jpg"], beside=("probabilities", np.array([0.25, 0.75])))
+        >>> print(path.read_text())
+        id,labels,probabilities
+        a.jpg,dog|cat,0.75|0.25
+        b.jpg,,
+        """
+        files.write_csv(path, [(self, ids, beside)])
 
     @classmethod
     def from_parquet(cls, path: PathLike, *, max_labels: int = 1 << 28) -> LabelSets:
