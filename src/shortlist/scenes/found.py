@@ -6,14 +6,15 @@ subject and object. They stand in one matrix so that batches, and the shares of 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from shortlist.errors import ShortlistError
-from shortlist.scenes.containers import Relations
+from shortlist.scenes.containers import Relations, Scenes
+from shortlist.scenes.matching import ScoredGraph
 from shortlist.scenes.recall import SceneInputs, found_at, scene_inputs
 
 
@@ -44,6 +45,21 @@ def scored_pairs(matrix: Tensor, predicates: int) -> ScoredPairs:
             f"found; got {matrix.shape[1]}"
         )
     return ScoredPairs(matrix, None)
+
+
+def scored_images(scenes: Scenes, matrix: Tensor) -> Iterator[ScoredGraph]:
+    """What a run's scores of all pairs say of each image. Where classes had to be found, an object without a pair has
+    none, and is background."""
+    values, found = scored_pairs(matrix, scenes.num_predicates)
+    objects, pairs, classes = scenes.object_offsets.diff(), scenes.pairs(), scenes.classes
+    each = objects * (objects - 1)
+    if found is not None:
+        subject = pairs[:, 0] + scenes.object_offsets[:-1].repeat_interleave(each)
+        classes = torch.full_like(classes, len(scenes.class_names)).index_copy(0, subject, found[:, 0])
+    of_objects = (part.split(objects.tolist()) for part in (scenes.boxes, classes))
+    of_pairs = (part.split(each.tolist()) for part in (pairs, values))
+    for parts in zip(*of_objects, *of_pairs, strict=True):
+        yield ScoredGraph(*parts)
 
 
 def found_relations(

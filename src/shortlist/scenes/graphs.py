@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -13,10 +13,10 @@ from torch import Tensor
 from shortlist.data import Dataset
 from shortlist.errors import ShortlistError, errors_name
 from shortlist.files import PathLike, written_whole
-from shortlist.metrics.top import top_labels
 from shortlist.scenes.containers import SAME_PLACE, Scenes
-from shortlist.scenes.found import scored_pairs
-from shortlist.scenes.matching import box_overlaps
+from shortlist.scenes.found import scored_images
+from shortlist.scenes.matching import RecordedGraph, ScoredGraph, box_overlaps, ranked
+from shortlist.scenes.recorded import recorded_images
 
 _BACKGROUND = "(no object)"
 
@@ -102,9 +102,7 @@ class SceneGraph:
         return graph
 
 
-def predicted_graphs(
-    dataset: Dataset, scores: Tensor, k: int, *, constrained: bool = True
-) -> Iterator[SceneGraph]:
+def predicted_graphs(dataset: Dataset, scores: Tensor, k: int, *, constrained: bool = True) -> Iterator[SceneGraph]:
     """The k best triples of each image of a scene data set, as graphs; fewer where there are fewer candidates.
 
     Args:
@@ -120,19 +118,18 @@ def predicted_graphs(
             f"scores must have a row for each of the {int(offsets[-1])} pairs and a column for each of the "
             f"{dataset.num_labels} predicates, got {tuple(scores.shape)}"
         )
-    values, classes = scored_pairs(scores, dataset.num_labels)
-    for image, (first, last) in enumerate(zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)):
-        found = None if classes is None else _subjects(classes[first:last])
-        yield _graph(dataset, scenes, image, _best(values[first:last], k, constrained), found)
+    for image, answer in enumerate(scored_images(scenes, scores)):
+        pair, predicate, score = ranked(answer, k, constrained)
+        columns = *answer.pairs[pair].T.tolist(), predicate.tolist(), score.tolist()
+        yield _graph(dataset, scenes, image, answer, zip(*columns, strict=True))
 
 
 def recorded_graphs(dataset: Dataset) -> Iterator[SceneGraph]:
     """What is recorded of each image of a scene data set."""
     scenes: Scenes = dataset.inputs.recorded or dataset.inputs
-    for image in range(len(dataset)):
-        first, last = scenes.relation_offsets[image : image + 2].tolist()
-        once = dict.fromkeys(map(tuple, scenes.relations[first:last].tolist()))
-        yield _graph(dataset, scenes, image, [(*relation, None) for relation in once])
+    for image, graph in enumerate(recorded_images(scenes)):
+        once = dict.fromkeys(map(tuple, graph.relations.tolist()))
+        yield _graph(dataset, scenes, image, graph, ((*relation, None) for relation in once))
 
 
 def agreement(graph: SceneGraph, right: SceneGraph) -> tuple[list[bool], list[bool]]:
@@ -181,49 +178,17 @@ def read_graphs(path: PathLike) -> list[SceneGraph]:
     return graphs
 
 
-def _best(scores: Tensor, k: int, constrained: bool) -> list[tuple[int, int, int, float]]:
-    """Subject, object, predicate and score of the best triples of one image; ties as in the recall."""
-    pairs, predicates = scores.shape
-    if not pairs:
-        return []
-    values, predicate = scores.max(1) if constrained else (scores.reshape(-1), None)
-    chosen = top_labels(values[None].float(), min(k, len(values)))[0]
-    pair = chosen if predicate is not None else chosen // predicates
-    what = predicate[chosen] if predicate is not None else chosen % predicates
-    others = _others(pairs)
-    subject, thing = pair // others, pair % others
-    thing = thing + (thing >= subject).long()
-    columns = (subject.tolist(), thing.tolist(), what.tolist(), values[chosen].tolist())
-    return list(zip(*columns, strict=True))
-
-
-def _subjects(classes: Tensor) -> list[int]:
-    """The found class of every object of an image, of whose pairs these are the classes: each is a subject in turn."""
-    others = _others(len(classes))
-    return classes[::others, 0].tolist() if others else []
-
-
-def _others(pairs: int) -> int:
-    """How many other objects there are: pairs = objects * others."""
-    return round((1 + (1 + 4 * pairs) ** 0.5) / 2) - 1 if pairs else 0
-
-
 def _graph(
     dataset: Dataset,
     scenes: Scenes,
     image: int,
-    relations: Sequence[tuple[Any, ...]],
-    found: Sequence[int] | None = None,
+    found: ScoredGraph | RecordedGraph,
+    relations: Iterable[tuple[Any, ...]],
 ) -> SceneGraph:
-    """``found``: the classes of the objects, where they are not given; with a single object there is no pair to say."""
-    first, last = scenes.object_offsets[image : image + 2].tolist()
-    boxes = scenes.boxes[first:last].tolist()
-    classes = scenes.classes[first:last].tolist() if found is None else found
+    boxes, classes = found.boxes.tolist(), found.classes.tolist()
     names = [scenes.class_names[c] if c < len(scenes.class_names) else _BACKGROUND for c in classes]
-    names += [_BACKGROUND] * (len(boxes) - len(names))
-    reach = torch.tensor(boxes).reshape(-1, 4)[:, 2:]
     size = scenes.sizes[image].clamp(min=1).float()
-    width, height = (torch.cat([size[None], reach]).amax(0)).ceil().int().tolist()
+    width, height = torch.cat([size[None], found.boxes[:, 2:]]).amax(0).ceil().int().tolist()
     return SceneGraph(
         image=str(image) if dataset.ids is None else dataset.ids[image],
         width=width,

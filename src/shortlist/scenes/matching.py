@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from shortlist.metrics.top import top_labels
+
 
 def box_overlaps(first: Tensor, second: Tensor, *, whole_pixels: bool = False) -> Tensor:
     """Overlap over union of all boxes (xmin, ymin, xmax, ymax), (first, second).
@@ -72,16 +74,23 @@ def best_triples(answer: ScoredGraph, k: int, constrained: bool = True) -> Tenso
     >>> best_triples(answer, 2).tolist(), best_triples(answer, 2, constrained=False).tolist()
     ([[0, 1, 0], [1, 0, 1]], [[0, 1, 0], [0, 1, 1]])
     """
-    scores, pairs = answer.scores, answer.pairs
+    pair, predicate, _ = ranked(answer, k, constrained)
+    return torch.cat([answer.pairs[pair], predicate[:, None]], 1)
+
+
+def ranked(answer: ScoredGraph, k: int, constrained: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """Of the k best triples the row of ``pairs``, the predicate and the score."""
+    scores, predicates = answer.scores, answer.scores.shape[1]
     if answer.certainty is not None:
-        scores = scores + answer.certainty.log()[pairs].sum(1, keepdim=True)
-    if constrained:
-        values, predicate = scores.max(1) if len(scores) else (scores.new_zeros(0), pairs.new_zeros(0))
-        order = values.argsort(descending=True, stable=True)[:k]
-        return torch.cat([pairs[order], predicate[order, None]], 1)
-    order = scores.flatten().argsort(descending=True, stable=True)[:k]
-    predicates = scores.shape[1]
-    return torch.cat([pairs[order // predicates], (order % predicates)[:, None]], 1)
+        scores = scores + answer.certainty.log()[answer.pairs].sum(1, keepdim=True)
+    values, place = scores.flatten(), torch.arange(scores.numel())
+    if constrained and len(scores):
+        place = place[::predicates] + scores.argmax(1)
+        values = values[place]
+    if len(values):
+        chosen = top_labels(values[None], min(k, len(values)))[0]
+        values, place = values[chosen], place[chosen]
+    return place // predicates, place % predicates, values
 
 
 def matches(

@@ -7,8 +7,7 @@ from torch import Tensor
 
 from shortlist.errors import ShortlistError, ShortlistWarning
 from shortlist.scenes.containers import Relations
-from shortlist.scenes.found import found_relations, scored_pairs
-from shortlist.scenes.matching import ScoredGraph
+from shortlist.scenes.found import found_relations, scored_images
 from shortlist.scenes.recall import image_recalls, predicate_recalls
 from shortlist.scenes.recorded import recorded_images
 
@@ -52,15 +51,8 @@ def _public(scores: Tensor, relations: Relations, k: int, name: str, constrained
     if scenes is None:
         raise ShortlistError("counting as the public evaluators do needs the scenes themselves: use Dataset.answers")
     metric = SceneGraphRecall([k], constrained=constrained, counting="public")
-    values, classes = scored_pairs(scores, scenes.num_predicates)
-    batch_offsets = scenes.pair_offsets().tolist()
-    for image, truth in enumerate(recorded_images(scenes.recorded or scenes)):
-        own, rows = scenes.subset([image]), slice(batch_offsets[image], batch_offsets[image + 1])
-        pairs = own.pairs()
-        found = own.classes
-        if classes is not None:
-            found = own.classes.new_zeros(len(own.classes)).index_copy(0, pairs[:, 0], classes[rows, 0])
-        metric.update(ScoredGraph(own.boxes, found, pairs, values[rows]), truth)
+    for answer, truth in zip(scored_images(scenes, scores), recorded_images(scenes.recorded or scenes), strict=True):
+        metric.update(answer, truth)
     return metric.compute()[f"{name}@{k}"]
 
 
