@@ -210,7 +210,7 @@ def test_large_images_are_made_smaller_and_small_files_stay_as_they_are() -> Non
 
 @pytest.mark.parametrize("bad", [b"GIF89a...", np.zeros((2, 2)), np.zeros((2, 2, 2), dtype=np.uint8)])
 def test_an_image_of_another_kind_is_refused(bad: object) -> None:
-    with pytest.raises(ValueError, match="images must give"):
+    with pytest.raises(ValueError, match="images? must (give|be the bytes of)"):
         image_uri(bad)  # type: ignore[arg-type]
 
 
@@ -262,8 +262,8 @@ def test_rules_default_to_five_labels_or_all_there_are() -> None:
     [
         ({"scores": np.zeros((2, 3, 4))}, r"must have the shape \(examples, labels\)"),
         ({"scores": np.full((2, 3), np.nan)}, "row 0, label 0 is NaN"),
-        ({"target": np.array([0, 3])}, r"target\[1\] is 3: allowed are 0 to 2"),
-        ({"target": np.array([0.0, 1.0])}, "must be whole numbers"),
+        ({"target": np.array([0, 3])}, r"target\[1\] is 3: allowed are 0\.\.2"),
+        ({"target": np.array([0.0, 1.0])}, "whole numbers, or a label matrix"),
         ({"target": np.zeros(3, dtype=int)}, r"target of shape \(3,\) does not fit"),
         ({"target": np.full((2, 3), 2)}, r"x\[0, 0\] is 2"),
         ({"link": "probit"}, "link must be one of"),

@@ -12,7 +12,7 @@ from shortlist.metrics.functional import calibration_error, set_summary
 from shortlist.metrics.functional.set_summary import Estimate
 from shortlist.reports.chance import chance_of_at_most, is_missed
 from shortlist.reports.contents import contents
-from shortlist.reports.data import from_scores
+from shortlist.reports.data import from_scores, seeds_by_name
 from shortlist.reports.page import render
 from shortlist.reports.promises import kept, promises
 from shortlist.sets import AverageK, Conformal, OnlineConformal, RiskControl, fit_scaling
@@ -35,7 +35,7 @@ def some_data(shift=0.0):
 
 def test_promises_and_how_they_are_kept_are_said_in_words():
     data = some_data()
-    [found] = promises(data.seeds_by_name(), data)
+    [found] = promises(seeds_by_name(data.runs), data)
     assert [rule["rule"] for rule in found["rules"]] == ["nine in ten", "two at most"]
     text = " ".join(found["rules"][0]["said"])
     assert "It promises: the set holds the right label of at least 90.0% of the examples" in text
@@ -57,7 +57,7 @@ def test_it_is_said_whether_a_promise_is_kept():
         "small": AverageK(2, "sigmoid", max_size=3, confidence=0.9).fit(scores - 3),
     }
     data = from_scores(scores, target, list("abcd"), rules=rules, link="sigmoid")
-    [found] = promises(data.seeds_by_name(), data)
+    [found] = promises(seeds_by_name(data.runs), data)
     said = {rule["rule"]: rule["said"] for rule in found["rules"]}
     inside, known = rules["both"].predict(scores).to_dense(), (target >= 0).any(1)
     right = (target == 1).sum(1)
@@ -110,13 +110,13 @@ def test_a_promise_is_said_to_be_missed_about_once_in_forty_where_examples_are_a
 
 def test_scores_that_differ_from_the_calibration_ones_are_told():
     data = some_data(shift=3.0)
-    [found] = promises(data.seeds_by_name(), data)
+    [found] = promises(seeds_by_name(data.runs), data)
     assert found["alike"].startswith("The scores do not look like those of the calibration examples (p < 0.001)")
 
 
 def test_the_reliability_of_a_model_that_is_too_sure_is_drawn_and_said():
     data = some_data()
-    [found] = promises(data.seeds_by_name(), data)
+    [found] = promises(seeds_by_name(data.runs), data)
     assert "on the whole the model is too sure" in found["error"]
     assert "scaling=temperature" in found["error"]
     assert found["reliability"].startswith("<svg")
@@ -133,7 +133,7 @@ def test_of_several_labels_low_probabilities_are_sure_too(factor, leaning):
     target = (rng.random(odds.shape) < 1 / (1 + np.exp(-odds))).astype(np.int64)
     scores = -4 + factor * (odds + 4)  # as often present on the whole, more or less
     data = from_scores(scores, target, list("abcde"), link="sigmoid")
-    [found] = promises(data.seeds_by_name(), data)
+    [found] = promises(seeds_by_name(data.runs), data)
     assert f"on the whole the model is {leaning}" in found["error"]
 
 

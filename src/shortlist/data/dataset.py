@@ -88,7 +88,7 @@ class Dataset:
         labels = self.num_labels
         if isinstance(self.inputs, Texts) and self.texts is None:
             object.__setattr__(self, "texts", self.inputs)
-        object.__setattr__(self, "target", _checked_target(self.target, labels))
+        object.__setattr__(self, "target", checked_target(self.target, labels))
         if self.groups is not None:
             self._check_groups(self.groups)
         for what in ("target", "truth", "ids", "side", "pictures", "texts"):
@@ -299,7 +299,8 @@ class Dataset:
         return f"Dataset({self.name!r}: {self._inputs.in_words(self.num_labels, self.is_single)})"
 
 
-def _checked_target(target: Any, num_labels: int) -> Tensor | SparseLabels:
+def checked_target(target: Any, num_labels: int) -> Tensor | SparseLabels:
+    """Class indices, int64, or a label matrix, int8 or sparse; an error where it is neither."""
     if is_sparse(target):
         labels = SparseLabels.of(target, "cpu")
         if labels.num_labels != num_labels:
@@ -313,7 +314,7 @@ def _checked_target(target: Any, num_labels: int) -> Tensor | SparseLabels:
         return target.to(torch.int8)
     if target.ndim != 1 or target.is_floating_point() or target.dtype == torch.bool:
         raise ShortlistError(
-            f"target must be class indices (N,) or a label matrix (N, {num_labels}), "
+            f"target must be class indices (N,), whole numbers, or a label matrix (N, {num_labels}), "
             f"got shape {tuple(target.shape)} of {target.dtype}"
         )
     target = target.to(torch.int64)

@@ -12,7 +12,7 @@ from shortlist.metrics.functional import set_summary
 from shortlist.reports.advice import cautions
 from shortlist.reports.charts import legend, report_charts
 from shortlist.reports.commonest import FirstLabels, said_of_first
-from shortlist.reports.data import ReportData, RunResult
+from shortlist.reports.data import ReportData, RunResult, seeds_by_name
 from shortlist.reports.examples import pick
 from shortlist.reports.headline import headline, words_for
 from shortlist.reports.numbers import SHOTS, Examples, Measured, average_k_curve, k_grid, over_seeds, top_k_curve
@@ -30,7 +30,7 @@ _MOST_COLUMNS = 6
 
 def contents(data: ReportData) -> dict[str, Any]:
     examples = Examples(data)
-    start, by_name = data.start_k, data.seeds_by_name()
+    start, by_name = data.start_k, seeds_by_name(data.runs)
     grid = k_grid(data.shape[1], start)
     models = [_model(name, runs, grid, examples) for name, runs in by_name.items()]
     at = grid.index(start)

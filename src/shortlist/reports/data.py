@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
-from shortlist.errors import ShortlistError
-from shortlist.labels import LabelSets, check_label_matrix
+from shortlist.data.dataset import checked_target
+from shortlist.errors import ShortlistError, errors_name
+from shortlist.labels import LabelSets
 from shortlist.labels.sparse_labels import dense_labels
 from shortlist.links import check_link, usual_link
 from shortlist.reports.advice import Use
@@ -192,10 +194,6 @@ class ReportData:
                         return float(min(max(rule.k, 1), self.shape[1]))
         return float(min(5, self.shape[1]))
 
-    def seeds_by_name(self) -> dict[str, list[RunResult]]:
-        """Runs of one name together, in the order they were given."""
-        return seeds_by_name(self.runs)
-
 
 AnyRun = TypeVar("AnyRun", RunResult, ScoredRun)
 
@@ -287,20 +285,10 @@ def _scores(given: Any, name: str, num_labels: int | None = None) -> NDArray[np.
 
 def _target(given: Any, shape: tuple[int, ...], name: str) -> NDArray[Any]:
     target = _numpy(dense_labels(given))
-    if target.shape == shape:
-        check_label_matrix(target)
-        return target.astype(np.int8)
-    if target.shape != shape[:1]:
+    if target.shape not in (shape, shape[:1]):
         raise ShortlistError(
             f"run {name!r}: target of shape {target.shape} does not fit scores of shape {shape}: allowed are class "
             f"indices of shape {shape[:1]} or a label matrix of shape {shape}"
         )
-    if target.dtype.kind not in "iu":
-        raise ShortlistError(f"run {name!r}: class indices must be whole numbers, got {target.dtype}")
-    target = target.astype(np.int64)
-    bad = np.flatnonzero((target < -1) | (target >= shape[1]))
-    if len(bad):
-        raise ShortlistError(
-            f"run {name!r}: target[{bad[0]}] is {target[bad[0]]}: allowed are 0 to {shape[1] - 1}, and -1 for unknown"
-        )
-    return target
+    with errors_name(f"run {name!r}"):
+        return checked_target(torch.from_numpy(np.array(target)), shape[1]).numpy()  # type: ignore[union-attr]

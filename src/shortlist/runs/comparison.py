@@ -8,6 +8,7 @@ import numpy as np
 from shortlist.errors import ShortlistError
 from shortlist.metrics.functional import top_k_accuracy
 from shortlist.reports import ReportData, RunResult
+from shortlist.reports.data import seeds_by_name
 from shortlist.reports.numbers import Examples, measure, over_seeds
 from shortlist.sets import AverageK, TopK
 
@@ -27,7 +28,7 @@ def compare(data: ReportData, rules: list[str]) -> list[Row]:
     """A row for each name and each of these rules."""
     examples = Examples(data)
     rows = []
-    for name, seeds in data.seeds_by_name().items():
+    for name, seeds in seeds_by_name(data.runs).items():
         for rule in rules:
             mean, spread = over_seeds([_measured(run, rule, examples) for run in seeds])
             rows.append(Row(name, rule, _as_lists(mean), _as_lists(spread)))
