@@ -13,7 +13,7 @@ from torch import Tensor
 from shortlist.data.dataset import Dataset
 from shortlist.errors import ShortlistError
 from shortlist.labels.label_set_inputs import as_positions
-from shortlist.scenes.matching import box_overlaps
+from shortlist.scenes.matching import box_overlaps, standing_for
 from shortlist.scenes.stored_rows import StoredRows
 
 SceneTaskName = Literal["predcls", "sgcls", "sgdet"]
@@ -255,8 +255,7 @@ class Scenes:
             if not len(own) or not len(boxes):
                 continue
             near = box_overlaps(boxes, recorded) >= SAME_PLACE
-            both = near.T[own[:, 1]][:, :, None] & near.T[own[:, 2]][:, None, :]
-            relation, subject, thing = (both & ~torch.eye(len(boxes), dtype=torch.bool)).nonzero().unbind(1)
+            relation, subject, thing = standing_for(near, own[:, 1:3])
             pair = first[row] + subject * (len(boxes) - 1) + thing - (thing > subject).long()
             found.append((begin[row] + relation, pair))
         relation, pair = (torch.cat(part) for part in zip(*found, strict=True)) if found else (first[:0], first[:0])

@@ -37,6 +37,19 @@ def overlap(first: Tensor, second: Tensor) -> Tensor:
     return (torch.minimum(first[:, 2:], second[:, 2:]) > torch.maximum(first[:, :2], second[:, :2])).all(1)
 
 
+def standing_for(near: Tensor, ends: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Which two different boxes stand for subject and object of a relation: relation, subject and object, by number.
+
+    Args:
+        near: bool (boxes, recorded): which boxes stand for which recorded ones.
+        ends: (M, 2): subject and object of each relation, recorded boxes.
+    """
+    subjects, objects = (near.T[ends[:, end]] for end in (0, 1))
+    both = subjects[:, :, None] & objects[:, None, :] & ~torch.eye(len(near), dtype=torch.bool)
+    relation, subject, thing = both.nonzero().unbind(1)
+    return relation, subject, thing
+
+
 @dataclass(frozen=True, eq=False)
 class RecordedGraph:
     """What is recorded of an image."""

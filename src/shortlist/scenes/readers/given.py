@@ -24,7 +24,7 @@ from shortlist.models import build_backbone
 from shortlist.optional import require
 from shortlist.options import check_value
 from shortlist.scenes.containers import Scenes, SceneTaskName, pairs_of
-from shortlist.scenes.matching import box_overlaps
+from shortlist.scenes.matching import box_overlaps, standing_for
 from shortlist.scenes.readers.box_table import BoxTable, read_box_table
 from shortlist.scenes.regions import region_features
 from shortlist.scenes.union_boxes import union_boxes
@@ -122,7 +122,9 @@ def detected(scenes: Scenes, ids: Sequence[str], table: BoxTable, most: int) -> 
         own = slice(*scenes.object_offsets[image : image + 2].tolist())
         found, stands_for = _lies_on(boxes, scenes.boxes[own].float(), scenes.classes[own], len(scenes.class_names))
         classes.append(found)
-        relations.append(_relations_of(recorded[begin[image] : begin[image + 1], 1:], stands_for))
+        said = recorded[begin[image] : begin[image + 1], 1:]
+        relation, subject, thing = standing_for(stands_for, said)
+        relations.append(torch.stack([subject, thing, said[relation, 2]], 1))
         chosen.append(rows)
     at = np.concatenate([np.zeros(0, dtype=np.int64), *chosen])
     if len(ids) and not len(at):
@@ -149,14 +151,6 @@ def _lies_on(boxes: Tensor, recorded: Tensor, classes: Tensor, background: int) 
     most, on = shared.max(1)
     found = torch.where(most >= _LIES_ON, classes[on], background)
     return found, (shared >= _LIES_ON) & (found[:, None] == classes)
-
-
-def _relations_of(recorded: Tensor, stands_for: Tensor) -> Tensor:
-    """Subject, object and predicate between boxes, of the relations between the recorded ones that they stand for."""
-    subjects, objects = (stands_for.T[recorded[:, end]] for end in (0, 1))
-    both = subjects[:, :, None] & objects[:, None, :] & ~torch.eye(len(stands_for), dtype=torch.bool)
-    relation, subject, thing = both.nonzero().unbind(1)
-    return torch.stack([subject, thing, recorded[relation, 2]], 1)
 
 
 def _called(by_image: Mapping[str, Any], ids: Sequence[str]) -> str:
