@@ -109,7 +109,7 @@ def _joined(parts: list[Numbered]) -> Numbered:
 
 def _table(pa: Any, sets: LabelSets, ids: Sequence[str | int], beside: Beside | None) -> Any:
     header = json.dumps({"num_labels": sets.num_labels, "vocabulary": sets.vocabulary}, ensure_ascii=False).encode()
-    order = _best_first(sets, beside)
+    order = best_first(sets, beside)
     offsets, indices = pa.array(sets.offsets), sets.indices[order]
     labels = pa.LargeListArray.from_arrays(offsets, pa.array(indices))
     named = pa.array(ids, pa.int64() if isinstance(next(iter(ids), 0), int) else pa.large_string())
@@ -175,7 +175,7 @@ def _numbered(parts: Iterable[Part]) -> Iterator[Numbered]:
         before += count
 
 
-def _best_first(sets: LabelSets, beside: Beside | None) -> Any:
+def best_first(sets: LabelSets, beside: Beside | None) -> Any:
     """Where the labels of each set are, in the order of the numbers beside them."""
     if beside is None:
         return slice(None)
@@ -185,7 +185,7 @@ def _best_first(sets: LabelSets, beside: Beside | None) -> Any:
 
 def _as_text(sets: LabelSets, beside: Beside | None) -> tuple[list[int], list[str]]:
     """The labels of each set, best first, and the numbers beside them as text."""
-    order = _best_first(sets, beside)
+    order = best_first(sets, beside)
     numbers = [] if beside is None else [f"{number:.6g}" for number in beside[1][order].tolist()]
     return sets.indices[order].tolist(), numbers
 

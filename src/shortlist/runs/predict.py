@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from shortlist.data.readers.table_shards import is_url
 from shortlist.errors import ShortlistError
 from shortlist.files import PathLike
 from shortlist.labels import LabelSets
-from shortlist.labels.label_set_files import write_csv, write_jsonl, write_parquet
+from shortlist.labels.label_set_files import best_first, write_csv, write_jsonl, write_parquet
 from shortlist.runs.config import PARTS
 from shortlist.runs.explain import check_has_labels, check_place, write_explanations
 from shortlist.runs.given import Given, ScoreFiles, scores_for_prediction
@@ -234,17 +235,11 @@ def _first(
     sets: LabelSets, beside: tuple[str, NDArray[Any]], ids: Sequence[str] | None, before: int
 ) -> list[dict[str, Any]]:
     """Examples as they are written, of which so many came before."""
-    shown = []
-    for row, labels in enumerate(sets):
-        begin = int(sets.offsets[row])
-        numbers = beside[1][begin : begin + len(labels)]
-        order = np.argsort(-numbers, kind="stable").tolist()
-        names = [str(label) if sets.vocabulary is None else sets.vocabulary[label] for label in labels]
-        shown.append(
-            {
-                "id": before + row if ids is None else ids[row],
-                "labels": [names[place] for place in order],
-                beside[0]: [round(float(numbers[place]), 4) for place in order],
-            }
-        )
-    return shown
+    what, numbers = beside[0], beside[1][: len(sets.indices)]
+    order = best_first(sets, (what, numbers))
+    labels = [str(label) if sets.vocabulary is None else sets.vocabulary[label] for label in sets.indices[order]]
+    rounded = [round(float(number), 4) for number in numbers[order]]
+    return [
+        {"id": before + row if ids is None else ids[row], "labels": labels[a:b], what: rounded[a:b]}
+        for row, (a, b) in enumerate(pairwise(sets.offsets.tolist()))
+    ]

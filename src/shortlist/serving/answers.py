@@ -5,6 +5,7 @@ import binascii
 import io
 import json
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from shortlist.data.images import why_not_decoded
 from shortlist.data.preprocessing import Preprocessor
 from shortlist.errors import ShortlistError, nearest
 from shortlist.labels import LabelSets
-from shortlist.links import link_rows
+from shortlist.labels.label_set_files import best_first
 from shortlist.optional import require
 from shortlist.runs.export import rule_facts
 from shortlist.runs.predictor import Predictor
@@ -156,16 +157,11 @@ class Answers:
         return Answer(sets=self._label_sets(found, rule, sets), rule=Rule(**_facts(name, rule)), remarks=remarks)
 
     def _label_sets(self, scores: Any, rule: SetRule, sets: LabelSets) -> list[LabelSet]:
-        ranks = self.predictor.only_ranks
-        numbers = scores if ranks else link_rows(scores, self.predictor.link_beside(rule))
-        kind, names = ("score" if ranks else "probability"), self.predictor.label_names
-        answers = []
-        for row, labels in enumerate(sets.to_lists()):
-            beside = numbers[row, labels].tolist()
-            order = sorted(range(len(labels)), key=lambda place: -beside[place])
-            found = [Label(name=names[labels[at]], **{kind: beside[at]}) for at in order]
-            answers.append(LabelSet(labels=found))
-        return answers
+        beside, names = self.predictor.beside(scores, rule, sets), self.predictor.label_names
+        kind, order = {"scores": "score", "probabilities": "probability"}[beside[0]], best_first(sets, beside)
+        told = zip(sets.indices[order].tolist(), beside[1][order].tolist(), strict=True)
+        labels = [Label(name=names[label], **{kind: number}) for label, number in told]
+        return [LabelSet(labels=labels[a:b]) for a, b in pairwise(sets.offsets.tolist())]
 
     def _rule_of(self, name: str | None, k: float | None, alpha: float | None) -> tuple[str, SetRule]:
         """The rule of this name, with another k or alpha where asked for."""
