@@ -4,7 +4,6 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from shortlist.data.readers.table_shards import is_url
 from shortlist.errors import ShortlistError
 from shortlist.files import PathLike
 from shortlist.labels import LabelSets
-from shortlist.labels.label_set_files import best_first, write_csv, write_jsonl, write_parquet
+from shortlist.labels.label_set_files import write_csv, write_jsonl, write_parquet
 from shortlist.runs.config import PARTS
 from shortlist.runs.explain import check_has_labels, check_place, write_explanations
 from shortlist.runs.given import Given, ScoreFiles, scores_for_prediction
@@ -25,6 +24,7 @@ from shortlist.runs.ray_work import Writing
 from shortlist.runs.results import skipped_images
 from shortlist.runs.run import Run, open_run
 from shortlist.runs.scores import read_rows
+from shortlist.runs.told import Told
 from shortlist.runs.yaml_text import parse_named
 from shortlist.sets import SetRule
 from shortlist.sets.named import needed
@@ -34,7 +34,6 @@ from shortlist.training.similar_examples import SimilarExamples
 
 ENDINGS = (".csv", ".parquet", ".jsonl")
 Answer = tuple[LabelSets, Sequence[str] | None, tuple[str, NDArray[Any]]]
-_SHOWN = 5  # examples that are told of
 
 
 def predict(
@@ -132,28 +131,24 @@ def predict(
     if workers is not None:
         found = _by_workers(workers, given, data, overrides, chosen, url or place, rows)
     else:
-        told = Told(explain is not None)
-        parts = told.of(answers(given, chosen, rows))
+        told = Told()
+        kept: list[LabelSets] | None = [] if explain is not None else None  # where all are needed once more
+        parts = _seen(answers(given, chosen, rows), told, kept)
         if place.suffix == ".jsonl":
             write_jsonl(place, parts, None)
         else:
             {".csv": write_csv, ".parquet": write_parquet}[place.suffix](place, parts)
         data_used = given.readable()
-        if explain is not None and similar is not None and data_used is not None:
+        if explain is not None and similar is not None and kept is not None and data_used is not None:
             prepared = given.predictor.prepared(data_used)
-            sets = LabelSets.concatenate(told.kept)
+            sets = LabelSets.concatenate(kept)
             write_explanations(Path(explain), similar, prepared, sets, of_training=data == "train")
             written.append(str(explain))
-        found = _in_numbers(told, told.first)
+        found = told.in_numbers()
     skipped = skipped_images(given.skipped)
     notes = [said for said in [chosen.about_empty(found["empty"])] if said]
     notes += ["the data has no rows: there is nothing to predict"] if not found["examples"] else []
     return {"written": written, "objective": given.objective, "rule": name, **found, "notes": notes, "skipped": skipped}
-
-
-def _in_numbers(done: "Told | Writing", first: list[dict[str, Any]]) -> dict[str, Any]:
-    mean = done.labels / done.examples if done.examples else 0.0
-    return {"examples": done.examples, "mean size": mean, "empty": done.empty, "first": first[:_SHOWN]}
 
 
 def _called(data: Dataset | PathLike | None, name: str) -> str:
@@ -186,34 +181,19 @@ def _by_workers(
         folder_of_parts(place) as folder,
     ):
         assert passes is not None, "there is an engine"
-        done: Writing = passes.over(Writing(folder, rule, _SHOWN), "predicted")
-        if not done.examples and passes.broken:
+        done: Writing = passes.over(Writing(folder, rule), "predicted")
+        if not done.told.examples and passes.broken:
             reason = next(iter(passes.broken.values()))
             raise ShortlistError(f"{given.name}: none of the {passes.rows} images can be decoded: {reason}")
-    first = [one for before, sets, ids, beside in done.first for one in _first(sets, beside, ids, before)]
-    return _in_numbers(done, first)
+    return done.told.in_numbers()
 
 
-class Told:
-    """What is told of sets while they are written: how many there are, how large, and the first of them."""
-
-    def __init__(self, keep: bool) -> None:
-        self.examples = self.labels = self.empty = 0
-        self.first: list[dict[str, Any]] = []
-        self.kept: list[LabelSets] = []  # where all are needed once more
-        self._keep = keep
-
-    def of(self, parts: Iterable[Answer]) -> Iterator[Answer]:
-        for sets, ids, beside in parts:
-            if self.examples < _SHOWN:
-                shown = _first(sets[: _SHOWN - self.examples], beside, ids, self.examples)
-                self.first += shown
-            self.examples += len(sets)
-            self.labels += len(sets.indices)
-            self.empty += int((sets.sizes == 0).sum())
-            if self._keep:
-                self.kept.append(sets)
-            yield sets, ids, beside
+def _seen(parts: Iterable[Answer], told: Told, kept: list[LabelSets] | None) -> Iterator[Answer]:
+    for sets, ids, beside in parts:
+        told.see(sets, ids, beside, told.examples)
+        if kept is not None:
+            kept.append(sets)
+        yield sets, ids, beside
 
 
 def answers(given: Given, rule: SetRule, rows: Mapping[str, Any]) -> Iterator[Answer]:
@@ -229,17 +209,3 @@ def answers(given: Given, rule: SetRule, rows: Mapping[str, Any]) -> Iterator[An
         given.readable()  # where no image can be decoded, it says so
         none = given.predictor.named(LabelSets.from_lists([], len(given.predictor.label_names)))
         yield none, (), given.predictor.beside(np.zeros((0, none.num_labels), np.float32), rule, none)
-
-
-def _first(
-    sets: LabelSets, beside: tuple[str, NDArray[Any]], ids: Sequence[str] | None, before: int
-) -> list[dict[str, Any]]:
-    """Examples as they are written, of which so many came before."""
-    what, numbers = beside[0], beside[1][: len(sets.indices)]
-    order = best_first(sets, (what, numbers))
-    labels = [str(label) if sets.vocabulary is None else sets.vocabulary[label] for label in sets.indices[order]]
-    rounded = [round(float(number), 4) for number in numbers[order]]
-    return [
-        {"id": before + row if ids is None else ids[row], "labels": labels[a:b], what: rounded[a:b]}
-        for row, (a, b) in enumerate(pairwise(sets.offsets.tolist()))
-    ]

@@ -22,6 +22,7 @@ from shortlist.runs.judge import Judge
 from shortlist.runs.predictor import Predictor
 from shortlist.runs.run import Run
 from shortlist.runs.shards import CutTable, Shard, pieces
+from shortlist.runs.told import Told
 from shortlist.sets import SetRule
 from shortlist.sets.fitting import Fitting, Looking
 from shortlist.sets.named import needed
@@ -83,14 +84,12 @@ def learn(fitting: Fitting | Looking, batch: Batch) -> None:
 
 
 class Writing:
-    """Writes the sets of each shard to a file of its own; keeps how many there are, and the first."""
+    """Writes the sets of each shard to a file of its own; keeps what is told of them."""
 
     needs_scores = True
 
-    def __init__(self, folder: str, rule: SetRule, shown: int) -> None:
-        self.folder, self.rule, self.shown = folder, rule, shown
-        self.examples = self.labels = self.empty = 0
-        self.first: list[tuple[int, LabelSets, Sequence[str] | None, tuple[str, Any]]] = []
+    def __init__(self, folder: str, rule: SetRule) -> None:
+        self.folder, self.rule, self.told = folder, rule, Told()
         self._parts: list[Any] = []
 
     def see(self, batch: Batch) -> None:
@@ -100,13 +99,7 @@ class Writing:
         beside = batch.predictor.beside(batch.scores.numpy(), self.rule, sets)
         numbers = range(batch.first_row, batch.first_row + len(sets))
         self._parts.append((sets, numbers if batch.ids is None else batch.ids, beside))
-        if self.examples < self.shown:
-            few = sets[: self.shown]
-            ids = None if batch.ids is None else batch.ids[: self.shown]
-            self.first.append((batch.first_row, few, ids, (beside[0], beside[1][: len(few.indices)])))
-        self.examples += len(sets)
-        self.labels += len(sets.indices)
-        self.empty += int((sets.sizes == 0).sum())
+        self.told.see(sets, batch.ids, beside, batch.first_row)
 
     def close(self, shard: int) -> None:
         name = f"part-{shard:06}.parquet"
@@ -120,11 +113,7 @@ class Writing:
         self._parts = []
 
     def merge(self, other: "Writing") -> None:
-        if self.examples < self.shown:
-            self.first += other.first
-        self.examples += other.examples
-        self.labels += other.labels
-        self.empty += other.empty
+        self.told.merge(other.told)
 
 
 @dataclass(frozen=True)
