@@ -111,8 +111,8 @@ def label_graph(graph: dict[str, Any]) -> Picture:
     edges = ", ".join(arrow["text"] for arrow in graph["arrows"])
     picture = Picture(600, 380, f"The strongest edges of the label graph: {edges}", -300, -190)
     for arrow in graph["arrows"]:
-        color = "c0" if arrow["kind"] == "for" else "c1"
-        picture.arrow(*arrow["curve"], color, arrow["width"], tip=7, opacity=0.75, title=arrow["text"])
+        color, (begin, bend, end) = "c0" if arrow["kind"] == "for" else "c1", arrow["curve"]
+        picture.arrow(begin, bend, end, color, arrow["width"], tip=7, opacity=0.75, title=arrow["text"])
     for node in graph["nodes"]:
         picture.dot(node["dot"], 3, "soft")
         picture.text((node["x"], node["y"] + 4), node["name"], "ink", size=11, anchor=node["anchor"])
