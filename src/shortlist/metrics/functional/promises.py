@@ -14,7 +14,7 @@ from shortlist.device_arrays import as_array, on_host
 from shortlist.errors import ShortlistError
 from shortlist.links import check_link, link_rows
 from shortlist.metrics.functional.label_sets import coverage_rows, f_counts, predicted_and_truth, set_sizes
-from shortlist.metrics.functional.set_summary import NO_ESTIMATE, Estimate, share_interval
+from shortlist.metrics.functional.set_summary import NO_ESTIMATE, Estimate, mean_estimate, share_interval
 from shortlist.metrics.inputs import as_scores, as_tensor
 
 _STEPS = 10  # slabs begin and end at this many places in each share of the rows
@@ -115,7 +115,7 @@ def worst_slab_coverage(
         low, high, coverage = _worst_of(place[looking], held[looking], share)
         if coverage < worst:
             inside = held[~looking & (place >= low) & (place <= high)]
-            worst, answer = coverage, _mean(inside)
+            worst, answer = coverage, mean_estimate(inside)
     return answer
 
 
@@ -178,16 +178,7 @@ def _chi_square(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
 
 
 def _by(held: Tensor, group: NDArray[Any], names: list[str]) -> dict[str, Estimate]:
-    return {name: _mean(held.numpy()[group == name]) for name in names}
-
-
-def _mean(held: NDArray[np.float64]) -> Estimate:
-    """Of shares between 0 and 1: Wilson's interval, with as many rows as would vary as much if each were 0 or 1."""
-    if not len(held):
-        return NO_ESTIMATE
-    value, variance = float(held.mean()), float(held.var())
-    rows = len(held) * value * (1 - value) / variance if variance > 1e-12 else len(held)
-    return Estimate(value, *share_interval(value, rows))
+    return {name: mean_estimate(held.numpy()[group == name]) for name in names}
 
 
 def _share(hits: int, rows: int) -> Estimate:

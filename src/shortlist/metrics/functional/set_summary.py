@@ -193,8 +193,7 @@ class VoteOutcomes:
         self.covered = np.concatenate([self.covered, other.covered])
 
     def summary(self) -> dict[str, Estimate]:
-        one = np.ones_like(self.covered)
-        return {"coverage": _ratio(self.covered, one, one, one)}
+        return {"coverage": mean_estimate(self.covered)}
 
 
 def share_interval(share: float, rows: float) -> tuple[float, float]:
@@ -222,6 +221,12 @@ def judged(target: Any, shape: tuple[int, int]) -> dict[str, int]:
     rows, labels = int((truth.known_per_row > 0).sum()), int(truth.known_per_row.sum())
     absent = labels - len(truth.present)
     return {"rows": rows, "labels": labels, "absent": absent, "unknown": shape[0] * shape[1] - labels}
+
+
+def mean_estimate(shares: Values) -> Estimate:
+    """The mean of shares: Wilson's interval, with as many rows as would vary as much if each were 0 or 1."""
+    one = np.ones_like(shares)
+    return _ratio(shares, one, one, one)
 
 
 def _ratio(part: Values, whole: Values, most: Values, times: Values) -> Estimate:
