@@ -210,7 +210,7 @@ def test_large_images_are_made_smaller_and_small_files_stay_as_they_are() -> Non
 
 @pytest.mark.parametrize("bad", [b"GIF89a...", np.zeros((2, 2)), np.zeros((2, 2, 2), dtype=np.uint8)])
 def test_an_image_of_another_kind_is_refused(bad: object) -> None:
-    with pytest.raises(ValueError, match="images? must (give|be the bytes of)"):
+    with pytest.raises(ValueError, match=r"images? must (give|be the bytes of)"):
         image_uri(bad)  # type: ignore[arg-type]
 
 
