@@ -263,6 +263,11 @@ class Scenes:
         ends = right[:, 1:3] + truth.object_offsets[image, None]
         return Candidates(relation, pair, truth.classes[ends], right[:, 3], image)
 
+    def ends_of_relations(self) -> Tensor:
+        """Which objects, of those of all images, are subject and object of each relation, int64 (M, 2)."""
+        begin = self.object_offsets[:-1].repeat_interleave(self.relation_offsets.diff())
+        return self.relations[:, :2] + begin[:, None]
+
     def answers_of_relations(self) -> Tensor:
         """Image, subject, object and predicate of every recorded relation, each once, in order, int64 (M, 4)."""
         image = torch.arange(len(self)).repeat_interleave(self.relation_offsets.diff())

@@ -64,8 +64,7 @@ def overlap_frequencies(scenes: Scenes) -> Tensor:
     image = torch.arange(len(pairs)).repeat_interleave(pairs)
     beside |= torch.bincount(image[beside], minlength=len(pairs))[image] == 0
     kind = batch.classes[batch.subjects] * classes + batch.classes[batch.objects]
-    begin = scenes.object_offsets[:-1].repeat_interleave(scenes.relation_offsets.diff())
-    subject, thing = (scenes.classes[scenes.relations[:, end] + begin] for end in (0, 1))
+    subject, thing = scenes.classes[scenes.ends_of_relations()].T
     related = (subject * classes + thing) * columns + scenes.relations[:, 2]
     cells = torch.cat([related, kind[beside] * columns + columns - 1])
     counts = torch.bincount(cells, minlength=classes**2 * columns).view(-1, columns).double()

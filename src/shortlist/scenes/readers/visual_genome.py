@@ -156,9 +156,7 @@ def _scenes(
 
 def _of_overlapping(scenes: Scenes) -> Scenes:
     """With the relations between boxes that overlap alone."""
-    begin = scenes.object_offsets[:-1].repeat_interleave(scenes.relation_offsets.diff())
-    first, second = (scenes.boxes[scenes.relations[:, end] + begin] for end in (0, 1))
-    kept = overlap(first, second)
+    kept = overlap(*scenes.boxes[scenes.ends_of_relations()].unbind(1))
     number = torch.cat([torch.zeros(1, dtype=torch.int64), kept.cumsum(0)])
     return replace(scenes, relations=scenes.relations[kept], relation_offsets=number[scenes.relation_offsets])
 
