@@ -299,6 +299,14 @@ def test_temperature_divides_the_scores(kernel: str) -> None:
     torch.testing.assert_close(F.lml(scores, 3, temperature=0.25), F.lml(scores * 4, 3), rtol=0, atol=1e-6)
 
 
+def test_an_offset_costs_no_digits_at_a_temperature(kernel: str) -> None:
+    scores, mask = torch.tensor([[0.0, 0.0625, 0.125, 0.25, 0.5, 900.0]]), torch.arange(6) < 5
+    for k in (2, torch.tensor([2])):
+        p = [F.lml(scores + offset, k, temperature=0.3, mask=mask) for offset in (0.0, 1e6)]
+        losses = [F.lml_loss(scores + offset, torch.tensor([0]), k, temperature=0.3, mask=mask) for offset in (0.0, 1e6)]
+        torch.testing.assert_close((p[1], losses[1]), (p[0], losses[0]), rtol=1e-6, atol=0)
+
+
 @pytest.mark.parametrize("dim", [0, 1, 2, -1, -2, -3])
 def test_projects_along_any_dimension(dim: int, kernel: str) -> None:
     scores, mask = random_scores(4, 5, 6), random_scores(4, 5, 6, seed=3) > -1
