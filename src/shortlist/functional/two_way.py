@@ -140,12 +140,12 @@ def _two_way_lean(
             of_way.div_(of_way.sum().clamp_(min=torch.finfo(scores.dtype).tiny))
     slope.mul_(share)
     z[0].mul_(slope[:, :n].unsqueeze(-2))
-    gradient = z[0][0].sub_(z[0][1])
+    gradient = z[0][0].sub_(z[0][1]).masked_fill_(target < 0, 0.0)  # whatever its column holds
     if sample_way:
         of_sides = z.pop().mul_(slope[:, n:].unsqueeze(-1))
         gradient.add_(of_sides[0]).sub_(of_sides[1])
         del of_sides
-    return (losses * share).sum(), gradient.masked_fill_(target < 0, 0.0), None  # whatever its row and column hold
+    return (losses * share).sum(), gradient, None
 
 
 def _two_way_twin(
