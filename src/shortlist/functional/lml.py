@@ -25,7 +25,7 @@ from shortlist.checks import (
 )
 from shortlist.errors import ShortlistError
 from shortlist.functional import _targets
-from shortlist.functional._frame import balance, finite, huge, place, softplus, split, wide
+from shortlist.functional._frame import balance, bounded, finite, huge, place, softplus, split, wide
 from shortlist.functional._native import Native, is_plain
 from shortlist.functional._row_loss import RowLoss
 from shortlist.functional.label_matrix import is_present
@@ -275,10 +275,9 @@ def _over_temperature(scores: Tensor, temperature: float, k: int | Tensor, mask:
         return scores
     scores = in_compute_type(scores)
     high = split(apply_mask(scores, mask).detach(), k).high
+    x = (finite(scores) - high) / temperature
     # a quotient that overflows is a score as low as can be: -inf would take the label out of its row
-    out = scores == float("-inf")
-    low = torch.full_like(scores, -torch.finfo(scores.dtype).max / 4).masked_fill(out, float("-inf"))
-    return torch.maximum((finite(scores) - high) / temperature, low)
+    return torch.where(scores == float("-inf"), x, bounded(x))
 
 
 def lml(
