@@ -107,9 +107,9 @@ void column_block(LossCall& call, int64_t first, int64_t rows, int64_t begin, in
   }
   for (int64_t j = 0; j < width; ++j) {
     const PairSums sums{double(peak[0][j]), total[0][j], double(peak[1][j]), total[1][j]};
-    const double push = sums.both() ? sigmoid(sums.gap(o)) : 0.0;
-    columns.absent_push[begin + j] = T(sums.both() ? push / total[0][j] : 0.0);
-    columns.present_push[begin + j] = T(sums.both() ? push / total[1][j] : 0.0);
+    const double push = sums.both() ? sigmoid(sums.gap(o)) : 0 * total[1][j];  // NaN where a present score is
+    columns.absent_push[begin + j] = T(sums.both() ? push / total[0][j] : push);
+    columns.present_push[begin + j] = T(sums.both() ? push / total[1][j] : push);
     if (total[1][j] == 0) continue;  // no present label: not observed, whatever the absent scores are
     loss += sums.loss(o);
     ++count;
@@ -127,7 +127,8 @@ void column_gradient(const T* s, const T* code, StoredPlaces<T> places, int64_t 
     if (j + W <= n && places.none_from(j)) {
       const Vec<T> x = bounded<T>(load(s + j));
       const Vec<T> e = exp<T>((x - load(columns.absent_peak + j)) * splat(absent_scale));
-      store(grad + j, e * (load(columns.absent_push + j) * weight));
+      const Vec<T> push = load(columns.absent_push + j) * weight, g = e * push, zero{};
+      store(grad + j, push != T(0) ? g : zero);
       continue;
     }
     const Vec<T> c = load(code + j);
@@ -138,7 +139,8 @@ void column_gradient(const T* s, const T* code, StoredPlaces<T> places, int64_t 
     const Vec<T> e = exp<T>((x - (present ? load(columns.present_peak + j) : load(columns.absent_peak + j))) *
                             (present ? splat(present_scale) : splat(absent_scale)));
     const Vec<T> push = (present ? -load(columns.present_push + j) : load(columns.absent_push + j)) * weight;
-    const Vec<T> g = known ? e * push : splat<T>(0);
+    const Int<T> counts = known & (push != T(0));  // a NaN in a column that is not observed does not
+    const Vec<T> g = counts ? e * push : splat<T>(0);
     if (j + W <= n) store(grad + j, g);
     else store_part(grad + j, g, n - j);
   }

@@ -133,9 +133,7 @@ def test_rows_sum_to_k(n: int, k: int, dtype: torch.dtype, kernel: str) -> None:
 def test_of_the_negated_scores_with_n_minus_k_is_the_complement(dtype: torch.dtype, kernel: str) -> None:
     scores = random_scores(6, 20, dtype=dtype, scale=4.0)
     for k in (1, 7, 19):
-        torch.testing.assert_close(
-            F.lml(-scores, 20 - k), 1 - F.lml(scores, k), rtol=0, atol=4 * NU[dtype]
-        )
+        torch.testing.assert_close(F.lml(-scores, 20 - k), 1 - F.lml(scores, k), rtol=0, atol=4 * NU[dtype])
 
 
 @pytest.mark.parametrize("offset", [1.0, 1e6, -1e6])
@@ -297,6 +295,16 @@ def test_temperature_divides_the_scores(kernel: str) -> None:
         check(random_scores(3, 10, dtype=torch.float64), 3, temperature)
     scores = random_scores(3, 10)
     torch.testing.assert_close(F.lml(scores, 3, temperature=0.25), F.lml(scores * 4, 3), rtol=0, atol=1e-6)
+
+
+def test_an_offset_costs_no_digits_at_a_temperature(kernel: str) -> None:
+    scores, mask = torch.tensor([[0.0, 0.0625, 0.125, 0.25, 0.5, 900.0]]), torch.arange(6) < 5
+    for k in (2, torch.tensor([2])):
+        p = [F.lml(scores + offset, k, temperature=0.3, mask=mask) for offset in (0.0, 1e6)]
+        losses = [
+            F.lml_loss(scores + offset, torch.tensor([0]), k, temperature=0.3, mask=mask) for offset in (0.0, 1e6)
+        ]
+        torch.testing.assert_close((p[1], losses[1]), (p[0], losses[0]), rtol=1e-6, atol=0)
 
 
 @pytest.mark.parametrize("dim", [0, 1, 2, -1, -2, -3])

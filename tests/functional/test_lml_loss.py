@@ -197,3 +197,9 @@ def test_float64_keeps_its_digits_where_the_solver_takes_a_middling_step(kernel:
     x, target = torch.tensor([scores], dtype=torch.float64), torch.tensor([[0, 1, 0, 1, 0]])
     _, gradient = value_and_gradient(F.lml_loss, x, target, 2, temperature=0.25)
     torch.testing.assert_close(gradient, torch.tensor([exact], dtype=torch.float64), rtol=0, atol=2e-15)
+
+
+def test_scores_too_far_apart_for_a_temperature_keep_their_gradient(kernel: str) -> None:
+    scores = torch.tensor([[-6e37, 6e37]])
+    _, gradient = value_and_gradient(F.lml_loss, scores, torch.tensor([0]), 1, temperature=0.25)
+    torch.testing.assert_close(gradient, torch.tensor([[-2.0, 2.0]]))

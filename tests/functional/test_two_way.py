@@ -60,16 +60,28 @@ def test_options_that_make_no_sense_are_refused(options: dict[str, object], mess
         F.two_way_loss(SCORES, TARGET, **options)
 
 
-def test_a_nan_in_a_column_without_a_present_label_is_not_observed(path: str) -> None:
-    scores, target = torch.tensor([[torch.nan, 0.0], [1.0, 1.0]]), torch.tensor([[0, 1], [0, 0]])
-    assert F.two_way_loss(scores, target, way="class").isfinite()
-
-
-def test_a_nan_in_a_row_and_columns_without_a_present_label_is_not_observed_in_both_ways(path: str) -> None:
+@pytest.mark.parametrize("way", ["both", "class"])
+def test_a_nan_where_no_label_is_present_is_not_observed(way: str, kernel: str) -> None:
     scores = torch.tensor([[0.5, torch.nan, -1.0], [0.0, 2.0, 1.0]])
     target = torch.tensor([[0, 0, 0], [0, 0, 1]])
-    loss = F.two_way_loss(scores, target, reduction="sum")
-    assert torch.equal(loss, F.two_way_loss(scores.nan_to_num(0.0), target, reduction="sum"))
+    loss, gradient = value_and_gradient(F.two_way_loss, scores, target, way=way)
+    expected = value_and_gradient(F.two_way_loss, scores.nan_to_num(0.0), target, way=way)
+    assert torch.equal(loss, expected[0])
+    assert torch.equal(gradient, expected[1])
+
+
+def test_a_nan_makes_the_whole_of_its_row_nan_its_unknown_entries_too(kernel: str) -> None:
+    scores, target = torch.tensor([[0.5, torch.nan, 1.0], [0.2, 0.3, -1.0]]), torch.tensor([[1, 0, -1], [0, 0, 1]])
+    for way in ("both", "sample"):
+        _, gradient = value_and_gradient(F.two_way_loss, scores, target, way=way)
+        assert gradient.isnan().tolist() == [[True] * 3, [False] * 3]
+
+
+def test_a_nan_in_a_column_where_nothing_is_absent_is_told_in_value_and_gradient(kernel: str) -> None:
+    scores, target = torch.tensor([[torch.nan, 0.0], [1.0, 1.0]]), torch.tensor([[1, -1], [1, -1]])
+    loss, gradient = value_and_gradient(F.two_way_loss, scores, target, way="class")
+    assert loss.isnan()
+    assert gradient.isnan().tolist() == [[True, False], [True, False]]
 
 
 def test_a_heavy_row_below_a_featherlight_one_has_a_finite_gradient(path: str) -> None:

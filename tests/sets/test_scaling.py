@@ -58,6 +58,13 @@ def test_the_temperature_is_the_most_likely_one():
     assert loss[1] == min(loss)
 
 
+def test_an_offset_of_the_scores_leaves_the_temperature_alone() -> None:
+    scores = torch.randn(500, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    labels = scores.argmax(-1).roll(1)
+    plain, far = (fit_scaling("temperature", scores + offset, labels).scale[0] for offset in (0.0, -1e5))
+    assert abs(plain - far) < 1e-6 < abs(plain - 1)
+
+
 def test_vector_scaling_of_a_label_is_logistic_regression_and_isotonic_scaling_is_sklearns():
     scores, target = several_labels()
     link = fit_scaling("vector", scores, target)

@@ -14,7 +14,7 @@ import typer
 
 from shortlist.cli._arguments import AllowImport, Json, Quiet, option
 from shortlist.cli._errors import INTERRUPTED
-from shortlist.cli._output import print_json, print_table, say
+from shortlist.cli._output import print_json, print_line, say
 from shortlist.errors import ShortlistError
 from shortlist.registry import Registry
 
@@ -84,7 +84,12 @@ def recipe(
     """
     if show:
         known = summaries()
-        print_json(known) if as_json else print_table("", ["recipe", "what it shows"], list(known.items()))
+        if as_json:
+            print_json(known)
+        else:
+            width = max(map(len, known))
+            for each, words in known.items():
+                print_line(f"{each:{width}}  {words}")
         return
     if name is None:
         raise ShortlistError(f"give the name of a recipe: {', '.join(summaries())}")

@@ -25,7 +25,7 @@ from shortlist.checks import (
 )
 from shortlist.errors import ShortlistError
 from shortlist.functional import _targets
-from shortlist.functional._frame import balance, finite, huge, place, softplus, split, wide
+from shortlist.functional._frame import balance, bounded, finite, huge, place, softplus, split, wide
 from shortlist.functional._native import Native, is_plain
 from shortlist.functional._row_loss import RowLoss
 from shortlist.functional.label_matrix import is_present
@@ -268,15 +268,16 @@ def _check_k(k: int | Tensor, scores: Tensor) -> tuple[int, Tensor | None]:
     return 1, k.long()
 
 
-def _over_temperature(scores: Tensor, temperature: float) -> Tensor:
+def _over_temperature(scores: Tensor, temperature: float, k: int | Tensor, mask: Tensor | None = None) -> Tensor:
+    """Less the k-th largest of its row, which the projection does not notice: so an offset costs no digits."""
     check_positive(temperature, "temperature")
-    if temperature == 1:
+    if temperature == 1 or not scores.numel():
         return scores
     scores = in_compute_type(scores)
+    high = split(apply_mask(scores, mask).detach(), k).high
+    x = (finite(scores) - high) / temperature
     # a quotient that overflows is a score as low as can be: -inf would take the label out of its row
-    out = scores == float("-inf")
-    low = torch.full_like(scores, -torch.finfo(scores.dtype).max / 4).masked_fill(out, float("-inf"))
-    return torch.maximum(finite(scores) / temperature, low)
+    return torch.where(scores == float("-inf"), x, bounded(x))
 
 
 def lml(
@@ -309,13 +310,14 @@ def lml(
     if usual and type(k) is int and is_plain(scores) and 0 < k <= scores.shape[1] and scores.numel():
         return _project(scores, k)
     check_scores(scores)
-    x = apply_mask(_over_temperature(scores, temperature), mask)
+    x = apply_mask(scores, mask)
     dims = x.ndim
     if not -dims <= dim < dims:
         raise ShortlistError(f"dim must be between {-dims} and {dims - 1} for scores {tuple(x.shape)}, got {dim}")
     is_last = dim in (-1, dims - 1)
     x = x if is_last else x.movedim(dim, -1)
     number, k_rows = _check_k(k, x)
+    x = _over_temperature(x, temperature, number if k_rows is None else k_rows)
     if x.numel() == 0:
         return scores.clone()
     flat = x if dims == 2 else x.reshape(-1, x.shape[-1])
@@ -373,6 +375,6 @@ def lml_loss(
     """
     check_scores(scores)
     number, k_rows = _check_k(k, scores)
-    x = _over_temperature(scores, temperature)
+    x = _over_temperature(scores, temperature, number if k_rows is None else k_rows, mask)
     loss = _LOSS(x, target, (k_rows, number), mask, weight, sample_weight, reduction, sync, soft)
     return loss if loss.dtype == scores.dtype else loss.to(scores.dtype)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from shortlist.checks import check_choice, check_finite, check_positive
 from shortlist.functional import _targets
-from shortlist.functional._frame import bounded, huge, observed, slope, softplus
+from shortlist.functional._frame import bounded, huge, observed, slope, softplus, where_above
 from shortlist.functional._row_loss import RowLoss
 from shortlist.functional.label_matrix import check_couples_batch, masked_logsumexp
 from shortlist.functional.reduction import reduce_loss, reduce_over_processes
@@ -140,12 +140,13 @@ def _two_way_lean(
             of_way.div_(of_way.sum().clamp_(min=torch.finfo(scores.dtype).tiny))
     slope.mul_(share)
     z[0].mul_(slope[:, :n].unsqueeze(-2))
-    gradient = z[0][0].sub_(z[0][1])
+    gradient, known = z[0][0].sub_(z[0][1]), z[0][1].copy_(target)
+    gradient = where_above(gradient, known, -0.5, out=gradient)  # no unknown entry, whatever its column holds
     if sample_way:
         of_sides = z.pop().mul_(slope[:, n:].unsqueeze(-1))
         gradient.add_(of_sides[0]).sub_(of_sides[1])
         del of_sides
-    return (losses * share).sum(), gradient.masked_fill_(target < 0, 0.0), None  # whatever its row and column hold
+    return (losses * share).sum(), gradient, None
 
 
 def _two_way_twin(

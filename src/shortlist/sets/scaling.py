@@ -65,6 +65,9 @@ def _scaled(kind: Any, base: Any, rows: Tensor, known: Tensor) -> ScaledLink:
     shift = rows.new_zeros(0 if kind == "temperature" else labels).requires_grad_()
     used = (known >= 0).any(-1)
     rows, known = rows[used], known[used]
+    if kind == "temperature" and base == "softmax":  # which sees differences alone
+        top = rows.amax(-1, keepdim=True)
+        rows = rows - top.where(top.isfinite(), 0.0)
     finite = rows.clamp(-1e4, 1e4)
     present, counted = (known == 1).double(), (known >= 0).double()
     optimizer = torch.optim.LBFGS([log_scale, shift], max_iter=_STEPS, line_search_fn="strong_wolfe")

@@ -239,6 +239,15 @@ def test_a_nan_is_told(name: str) -> None:
         assert gradient[1:].isfinite().all()
 
 
+@pytest.mark.parametrize("way", ["class", "both"])
+def test_a_nan_in_a_column_that_is_not_observed_does_not_reach_the_gradient(way: str) -> None:
+    s, y = torch.tensor([[0.5, torch.nan, -1.0], [0.0, 2.0, 1.0]]), torch.tensor([[0, 0, 0], [0, 0, 1]])
+    given = gradients(F.two_way_loss, s, y, way=way)
+    clean = gradients(F.two_way_loss, s.nan_to_num(0.0), y, way=way)
+    assert torch.equal(given[0], clean[0])
+    assert torch.equal(given[1], clean[1])
+
+
 @pytest.mark.parametrize("name", LOSSES)
 def test_nothing_observed(name: str) -> None:
     y = torch.full_like(target(name), -1)

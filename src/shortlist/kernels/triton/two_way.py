@@ -105,8 +105,8 @@ def columns_kernel(SUMS, COLUMNS, LOSS, COUNT, n, chunks, t_p, t_n, margin, LABE
     at = COLUMNS + group * 4 * n + cols
     tl.store(at, absent_peak, mask=inside)
     tl.store(at + n, present_peak, mask=inside)
-    tl.store(at + 2 * n, down, mask=inside)
-    tl.store(at + 3 * n, -up, mask=inside)
+    tl.store(at + 2 * n, tl.where(broken, NAN, down), mask=inside)
+    tl.store(at + 3 * n, tl.where(broken, NAN, -up), mask=inside)
     loss = tl.where(broken, NAN, tl.where(observed, loss, 0.0))
     tl.store(LOSS + program, tl.sum(loss.to(tl.float64), 0))
     tl.store(COUNT + program, tl.sum(observed.to(tl.float32), 0))
@@ -190,11 +190,11 @@ def two_way_rows_kernel(
             peak = tl.load(COLUMNS + side, mask=known, other=0.0)
             push = tl.load(COLUMNS + 2 * n + side, mask=known, other=0.0)
             v = (tl.where(present, -x, x) - peak) * tl.where(present, inv_p, inv_n)
-            g = tl.exp(v) * (push * of_columns)
+            g = tl.where(push != 0, tl.exp(v) * (push * of_columns), 0.0)  # a NaN may be of a column not observed
             if SAMPLE_WAY:
                 if STREAMED:
                     terms = terms_of(x, code, absent_peak, present_peak, inv_p, inv_n)
-                g += terms * tl.where(present, up, down)
+                g += tl.where(counts, terms * tl.where(present, up, down), 0.0)
             g = tl.where(known, g, 0.0)
             if SAMPLE_WAY:
                 g = tl.where(broken, NAN, g)
