@@ -26,7 +26,7 @@ from shortlist.objectives.usual import is_one_hot, unknown_as_absent, usual_obje
 from shortlist.runs.backbone_choice import may_have_similarities
 from shortlist.runs.config import PARTS, DataConfig, RunConfig, check_config
 from shortlist.runs.guess import Guess, guess_source
-from shortlist.runs.setup import resolve
+from shortlist.runs.setup import preprocessor_for, resolve
 from shortlist.runs.written import OPTIONS
 from shortlist.runs.yaml_text import apply_override
 from shortlist.sets.named import usual_rules
@@ -241,27 +241,38 @@ def _rules(config: RunConfig, whole: Dataset, known: int, allow_import: Sequence
 
 def _is_linear(config: RunConfig, whole: Dataset) -> bool:
     """Whether the model is a linear one that can be fitted to all rows at once, without steps and their rate."""
-    return (
-        (config.backbone.name == "identity" or _counts_words(config))
-        and config.objective.name in FULL_BATCH
-        and fits_full_batch(_size(whole), whole.num_labels)
-    )
+    linear = config.backbone.name == "identity" or _counts_words(config)
+    return linear and config.objective.name in FULL_BATCH and _fits_at_once(config, whole)
 
 
-def _size(whole: Dataset) -> Any:
-    """As many rows and features as there will be, but for categories; of texts at most so many terms, in a table each
-    of them counted alone and once more with the others."""
-    if isinstance(whole.inputs, Texts):
-        count = sum(map(len, whole.inputs.source))
-        return SimpleNamespace(shape=(len(whole), min(_MOST_TERMS, count)), nnz=count)
+def _fits_at_once(config: RunConfig, whole: Dataset) -> bool:
+    """Whether as many rows and features as there will be, but for categories, are few enough. Texts have at most a term
+    for each letter; their terms are counted only where so many would be too many."""
+    alone = isinstance(whole.inputs, Texts)
+    letters = [sum(map(len, whole.inputs.source))] if isinstance(whole.inputs, Texts) else _letters_beside(whole)
+    if not letters:
+        return fits_full_batch(torch.empty(len(whole), whole.in_features, device="meta"), whole.num_labels)
+    others = 0 if alone else whole.in_features
+    values = len(whole) * others + sum(letters)
+    terms = sum(min(_MOST_TERMS, count) for count in letters)
+
+    def fit(columns: int) -> bool:
+        return fits_full_batch(SimpleNamespace(shape=(len(whole), columns), nnz=values), whole.num_labels)
+
+    # in a table each text is counted alone and once more with the others
+    return fit(terms if alone else others + 2 * terms) or (fit(0) and fit(_prepared(config, whole).in_features))
+
+
+def _letters_beside(whole: Dataset) -> list[int]:
+    """How many letters each column of texts of a table has."""
     frame = whole.inputs.frame if isinstance(whole.inputs, TableRows) else {}
     names = [name for name in frame if frame[name].dtype.kind == "O" and not hasattr(frame[name], "cat")]
     cells = (frame[name].dropna().map(str).tolist() for name in names)
-    letters = [sum(map(len, texts)) for texts in cells if has_words(texts)]
-    if not letters:
-        return torch.empty(len(whole), whole.in_features, device="meta")
-    shape = len(whole), whole.in_features + 2 * sum(min(_MOST_TERMS, count) for count in letters)
-    return SimpleNamespace(shape=shape, nnz=len(whole) * whole.in_features + sum(letters))
+    return [sum(map(len, texts)) for texts in cells if has_words(texts)]
+
+
+def _prepared(config: RunConfig, data: Dataset) -> Dataset:
+    return data.preprocessed(preprocessor_for(config, data))
 
 
 def _counts_words(config: RunConfig) -> bool:
@@ -275,9 +286,13 @@ def _still(config: RunConfig) -> str | None:
     return None if encoder is None or config.backbone.name != "identity" else encoder.name
 
 
+def _vectors_of_texts(config: RunConfig, whole: Dataset) -> bool:
+    return _still(config) is not None and whole.texts is not None and whole.kind == "features"
+
+
 def _for_texts(config: RunConfig, whole: Dataset, known: int) -> dict[str, Any] | None:
-    """The optimizer of a linear model on words counted by tf-idf or on a still network's vectors of texts; None for
-    other models.
+    """The optimizer of a linear model on words counted by tf-idf, also beside other columns, or on a still network's
+    vectors of texts; None for other models.
 
     Adam would let every rare word jump. Plain steps do not, but have to be large: rows of length 1 with few words make
     small gradients, and a loss that is a mean over the labels smaller ones still. Longer rows want smaller steps.
@@ -285,11 +300,14 @@ def _for_texts(config: RunConfig, whole: Dataset, known: int) -> dict[str, Any] 
     objective = config.objective.name
     if objective not in _MEAN_OVER_LABELS + _MEAN_OVER_ROWS:
         return None
+    beside = 0 if _counts_words(config) else len(_letters_beside(whole))
     if _counts_words(config):
         length = 1.0
-    elif _still(config) is not None and whole.texts is not None and whole.kind == "features":
-        some = whole.batch(torch.linspace(0, len(whole) - 1, min(len(whole), 1000)).long())[0]
-        length = float(some.float().square().sum(1).mean()) or 1.0
+    elif config.backbone.name == "identity" and (beside or _vectors_of_texts(config, whole)):
+        some = _prepared(config, whole.subset(torch.linspace(0, len(whole) - 1, min(len(whole), 1000)).long()))
+        length = float(some.batch(torch.arange(len(some)))[0].to_dense().float().square().sum(1).mean()) or 1.0
+        if beside and length > 2 * (beside + (beside > 1)):  # steps as small as the other columns want teach no words
+            return None
     else:
         return None
     share = whole.num_labels if objective in _MEAN_OVER_LABELS else 1
