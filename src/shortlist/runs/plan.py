@@ -44,7 +44,7 @@ _STEPPING = (  # keys that have a meaning only where training takes steps
 # of standardised columns or a network's features, where training takes steps: the best of five on four small sets
 _OPTIMIZER = {"name": "adamw", "lr": 0.01, "weight_decay": 0.3}
 _FINE_TUNING = {"name": "adamw", "lr": 0.001, "backbone_lr": 0.05, "weight_decay": 0.01}  # of a pretrained network
-# of a linear model on texts whose rows have length 1: large steps, and the decay of logistic regression with C = 5
+# of a linear model on sparse rows of length 1, as of texts: large steps, and logistic regression's decay with C = 5
 _TEXTS_LR, _TEXTS_C = 8, 5
 _MEAN_OVER_LABELS = ("asymmetric", "binary", "curriculum", "partial-binary")  # and rows: each label has a share of it
 _MEAN_OVER_ROWS = ("assume-negative", "average-k", "cross-entropy", "multilabel-softmax", "smooth-topk")
@@ -109,8 +109,8 @@ class Plan:
         chosen = {"reader": source.get("reader", reader), "text": source.get("text_column")}
         taken = [source.get("ids_key"), *(source.get("other_columns") or ())]
         guess = guess_source(
-            path, images, labels, list(map(str, columns)), **chosen, column_names=source.get("column_names"),
-            taken=[name for name in taken if isinstance(name, str)],
+            path, images or source.get("images"), labels, list(map(str, columns)), **chosen,
+            column_names=source.get("column_names"), taken=[name for name in taken if isinstance(name, str)],
             written={option: source[option] for option in OPTIONS if source.get(option) is not None},
         )  # fmt: skip
         options = inspect.signature(find_reader(source.get("reader", guess.source["reader"]), allow_import)).parameters
@@ -180,7 +180,7 @@ class Plan:
             if not self._steps() and _is_linear(config, whole):
                 content["optimizer"] = {"name": "lbfgs"}
             else:
-                content["optimizer"] = _for_texts(config, whole, known) or content["optimizer"]
+                content["optimizer"] = _plain_steps(config, whole, known) or content["optimizer"]
         if "backbone" not in given and may_have_similarities(check_config(content, self.overrides), whole):
             content["backbone"] = {"name": "auto"}
         if "schedule" not in given and _name(content.get("optimizer", given.get("optimizer"))) != "lbfgs":
@@ -251,7 +251,9 @@ def _fits_at_once(config: RunConfig, whole: Dataset) -> bool:
     alone = isinstance(whole.inputs, Texts)
     letters = [sum(map(len, whole.inputs.source))] if isinstance(whole.inputs, Texts) else _letters_beside(whole)
     if not letters:
-        return fits_full_batch(torch.empty(len(whole), whole.in_features, device="meta"), whole.num_labels)
+        sparse = hasattr(whole.inputs, "nnz")
+        size = whole.inputs if sparse else torch.empty(len(whole), whole.in_features, device="meta")
+        return fits_full_batch(size, whole.num_labels)
     others = 0 if alone else whole.in_features
     values = len(whole) * others + sum(letters)
     terms = sum(min(_MOST_TERMS, count) for count in letters)
@@ -290,9 +292,9 @@ def _vectors_of_texts(config: RunConfig, whole: Dataset) -> bool:
     return _still(config) is not None and whole.texts is not None and whole.kind == "features"
 
 
-def _for_texts(config: RunConfig, whole: Dataset, known: int) -> dict[str, Any] | None:
-    """The optimizer of a linear model on words counted by tf-idf, also beside other columns, or on a still network's
-    vectors of texts; None for other models.
+def _plain_steps(config: RunConfig, whole: Dataset, known: int) -> dict[str, Any] | None:
+    """The optimizer of a linear model on words counted by tf-idf, also beside other columns, on sparse features or on
+    a still network's vectors of texts; None for other models.
 
     Adam would let every rare word jump. Plain steps do not, but have to be large: rows of length 1 with few words make
     small gradients, and a loss that is a mean over the labels smaller ones still. Longer rows want smaller steps.
@@ -301,11 +303,13 @@ def _for_texts(config: RunConfig, whole: Dataset, known: int) -> dict[str, Any] 
     if objective not in _MEAN_OVER_LABELS + _MEAN_OVER_ROWS:
         return None
     beside = 0 if _counts_words(config) else len(_letters_beside(whole))
+    sparse = hasattr(whole.inputs, "nnz")
     if _counts_words(config):
         length = 1.0
-    elif config.backbone.name == "identity" and (beside or _vectors_of_texts(config, whole)):
+    elif config.backbone.name == "identity" and (beside or sparse or _vectors_of_texts(config, whole)):
         some = _prepared(config, whole.subset(torch.linspace(0, len(whole) - 1, min(len(whole), 1000)).long()))
-        length = float(some.batch(torch.arange(len(some)))[0].to_dense().float().square().sum(1).mean()) or 1.0
+        rows = some.inputs if hasattr(some.inputs, "nnz") else some.batch(torch.arange(len(some)))[0].float()
+        length = float(rows.multiply(rows).sum()) / len(some) or 1.0
         if beside and length > 2 * (beside + (beside > 1)):  # steps as small as the other columns want teach no words
             return None
     else:
