@@ -17,6 +17,7 @@ from torch import Tensor
 
 from shortlist.data import Dataset, Texts
 from shortlist.data.cells import has_words
+from shortlist.data.preprocessing import Preprocessor
 from shortlist.data.readers.registry import find_reader
 from shortlist.data.table_rows import TableRows
 from shortlist.errors import ShortlistError, nearest
@@ -302,21 +303,29 @@ def _plain_steps(config: RunConfig, whole: Dataset, known: int) -> dict[str, Any
     objective = config.objective.name
     if objective not in _MEAN_OVER_LABELS + _MEAN_OVER_ROWS:
         return None
-    beside = 0 if _counts_words(config) else len(_letters_beside(whole))
-    sparse = hasattr(whole.inputs, "nnz")
-    if _counts_words(config):
-        length = 1.0
-    elif config.backbone.name == "identity" and (beside or sparse or _vectors_of_texts(config, whole)):
-        some = _prepared(config, whole.subset(torch.linspace(0, len(whole) - 1, min(len(whole), 1000)).long()))
-        rows = some.inputs if hasattr(some.inputs, "nnz") else some.batch(torch.arange(len(some)))[0].float()
-        length = float(rows.multiply(rows).sum()) / len(some) or 1.0
-        if beside and length > 2 * (beside + (beside > 1)):  # steps as small as the other columns want teach no words
-            return None
-    else:
+    length: float | None = 1.0
+    if not _counts_words(config):
+        length = _squared_length(config, whole) if config.backbone.name == "identity" else None
+    if length is None:
         return None
     share = whole.num_labels if objective in _MEAN_OVER_LABELS else 1
     lr, decay = _TEXTS_LR * share / length, length / (_TEXTS_C * known * share)
     return {"name": "sgd-nesterov", "lr": float(f"{lr:.3g}"), "weight_decay": float(f"{decay:.1e}")}
+
+
+def _squared_length(config: RunConfig, whole: Dataset) -> float | None:
+    """That of a row as the model will see it, on average; None where its columns are dense, or most of it is none of
+    texts: steps as small as other columns want would teach no words."""
+    sparse, table = hasattr(whole.inputs, "nnz"), isinstance(whole.inputs, TableRows)
+    if not (sparse or table or _vectors_of_texts(config, whole)):
+        return None
+    some = whole.subset(torch.linspace(0, len(whole) - 1, min(len(whole), 1000)).long())
+    preprocessor = preprocessor_for(config, some) if table else None
+    some = some.preprocessed(preprocessor)
+    rows = some.inputs if hasattr(some.inputs, "nnz") else some.batch(torch.arange(len(some)))[0].float()
+    length = float(rows.multiply(rows).sum()) / len(some) or 1.0
+    texts = len(preprocessor.texts) if isinstance(preprocessor, Preprocessor) else 0
+    return None if table and length > 2 * texts else length
 
 
 def _check_meant(key: str, options: Sequence[str]) -> None:
