@@ -3,6 +3,7 @@
 import copy
 import difflib
 import inspect
+import warnings
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -20,7 +21,8 @@ from shortlist.data.cells import has_words
 from shortlist.data.preprocessing import Preprocessor
 from shortlist.data.readers.registry import find_reader
 from shortlist.data.table_rows import TableRows
-from shortlist.errors import ShortlistError, nearest
+from shortlist.data.tf_idf import TfIdf
+from shortlist.errors import ShortlistError, ShortlistWarning, nearest
 from shortlist.files import PathLike
 from shortlist.objectives import OBJECTIVES
 from shortlist.objectives.usual import is_one_hot, unknown_as_absent, usual_objective
@@ -263,7 +265,7 @@ def _fits_at_once(config: RunConfig, whole: Dataset) -> bool:
         return fits_full_batch(SimpleNamespace(shape=(len(whole), columns), nnz=values), whole.num_labels)
 
     # in a table each text is counted alone and once more with the others
-    return fit(terms if alone else others + 2 * terms) or (fit(0) and fit(_prepared(config, whole).in_features))
+    return fit(terms if alone else others + 2 * terms) or (fit(0) and fit(_prepared(config, whole)[1].in_features))
 
 
 def _letters_beside(whole: Dataset) -> list[int]:
@@ -274,8 +276,12 @@ def _letters_beside(whole: Dataset) -> list[int]:
     return [sum(map(len, texts)) for texts in cells if has_words(texts)]
 
 
-def _prepared(config: RunConfig, data: Dataset) -> Dataset:
-    return data.preprocessed(preprocessor_for(config, data))
+def _prepared(config: RunConfig, data: Dataset) -> tuple[Preprocessor | TfIdf | None, Dataset]:
+    """What makes numbers of the data, and these; what there is to warn of is told by training."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ShortlistWarning)
+        preprocessor = preprocessor_for(config, data)
+        return preprocessor, data.preprocessed(preprocessor)
 
 
 def _counts_words(config: RunConfig) -> bool:
@@ -320,8 +326,7 @@ def _squared_length(config: RunConfig, whole: Dataset) -> float | None:
     if not (sparse or table or _vectors_of_texts(config, whole)):
         return None
     some = whole.subset(torch.linspace(0, len(whole) - 1, min(len(whole), 1000)).long())
-    preprocessor = preprocessor_for(config, some) if table else None
-    some = some.preprocessed(preprocessor)
+    preprocessor, some = _prepared(config, some)
     rows = some.inputs if hasattr(some.inputs, "nnz") else some.batch(torch.arange(len(some)))[0].float()
     length = float(rows.multiply(rows).sum()) / len(some) or 1.0
     texts = len(preprocessor.texts) if isinstance(preprocessor, Preprocessor) else 0
