@@ -98,6 +98,12 @@ def test_columns_are_found_by_name_missing_ones_refused_and_others_ignored_aloud
         prepared.transform(TABLE.assign(size="large"))
 
 
+def test_a_huge_cell_in_a_column_of_numbers_is_not_shown_whole():
+    with pytest.raises(ValueError, match=r"now it holds 'x+\.\.\.x+', first in row") as caught:
+        Preprocessor.fit(TABLE).transform(TABLE.assign(size="x" * 100_000))
+    assert len(str(caught.value)) < 300
+
+
 def test_a_column_that_was_left_out_may_be_missing() -> None:
     prepared = Preprocessor.fit(TABLE.assign(unit="cm"))
     assert np.array_equal(prepared.transform(TABLE), Preprocessor.fit(TABLE).transform(TABLE))

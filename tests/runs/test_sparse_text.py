@@ -4,10 +4,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse
+import torch
 
 from shortlist import runs
+from shortlist.data import Dataset
 from shortlist.data.readers import read
 from shortlist.labels import SparseLabels
+from shortlist.runs.guess import Guess
+from shortlist.runs.plan import Plan
 from tests.cli.command import run_here
 
 
@@ -35,3 +40,23 @@ def test_labels_and_features_stay_sparse_from_the_text_to_the_sets(
     run = runs.Run("run")
     assert runs.evaluate(run, "test.txt")["metrics"]["mean-average-precision-sample"] > 0.9
     assert run_here(capsys, "predict", "run", "test.txt").code == 0
+
+
+@pytest.mark.parametrize(
+    ("products", "expected"),
+    [
+        (300 * 3 * 4, ("lbfgs", 1.0, None)),
+        (300 * 3 * 4 - 1, ("sgd-nesterov", 2.67, 0.002)),  # of rows whose squared length is 12: three twos
+    ],
+)
+def test_sparse_features_are_fitted_at_once_by_what_they_store_and_else_in_large_steps(
+    products: int, expected: tuple[str, float, float | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Counted as if they were dense, 8,000 rows of 20,000 columns were learnt in Adam's steps, and hardly at all."""
+    columns = np.random.default_rng(0).permuted(np.tile(np.arange(1000), (300, 1)), axis=1)[:, :3]
+    features = scipy.sparse.csr_matrix((np.full(900, 2.0), (np.repeat(np.arange(300), 3), columns.ravel())))
+    target = torch.rand(300, 4, generator=torch.Generator().manual_seed(0)).lt(0.4).long()
+    monkeypatch.setattr("shortlist.training.linear_head._MOST_PRODUCTS", products)
+    plan = Plan(Guess({"reader": "features", "path": "counts.svm"}))
+    chosen = plan.decide(Dataset(features, target, tuple("abcd"))).optimizer
+    assert (chosen.name, chosen.lr, chosen.weight_decay) == expected

@@ -7,6 +7,7 @@ model's file can hold it as JSON and nothing has to be unpickled.
 from __future__ import annotations
 
 import re
+import reprlib
 import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -281,7 +282,8 @@ class Preprocessor:
             if not there.any():
                 blank += [one.column] if not few and (enough or MISSING not in one.names) else []
             elif (enough or not one.has_rare) and not parts[-1][there, : len(one.names)].any():
-                now, learnt = ([repr(n) for n in found if n != MISSING] for found in (sorted({*names}), one.names))
+                both = sorted({*names}), one.names
+                now, learnt = ([reprlib.repr(name) for name in found if name != MISSING] for found in both)
                 new.append(f"{self._names[one.column]!r} ({listed(now, 3)}; learnt were {listed(learnt, 3)})")
             elif said_of := one.about_new(names, there & ~parts[-1][:, : len(one.names)].any(1)):
                 partly_new.append(f"{self._names[one.column]!r} ({said_of})")
@@ -376,7 +378,7 @@ class Preprocessor:
             else:
                 wrong = [cell for cell in cells if not is_number(str(cell))] or cells
                 wrong = [cell for cell in wrong if not may_be_number(str(cell))] or wrong
-            shown, first = listed([repr(cell) for cell in wrong[:3]]), series.isin(wrong).idxmax()
+            shown, first = listed([reprlib.repr(cell) for cell in wrong[:3]]), series.isin(wrong).idxmax()
             kind = f"dates ({order})" if order else "numbers"
             raise ShortlistError(
                 f"the column {self._names[column]!r} was fitted with {kind}, now it holds {shown}, first in row "

@@ -3,6 +3,7 @@
 import copy
 import difflib
 import inspect
+import warnings
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -17,16 +18,18 @@ from torch import Tensor
 
 from shortlist.data import Dataset, Texts
 from shortlist.data.cells import has_words
+from shortlist.data.preprocessing import Preprocessor
 from shortlist.data.readers.registry import find_reader
 from shortlist.data.table_rows import TableRows
-from shortlist.errors import ShortlistError, nearest
+from shortlist.data.tf_idf import TfIdf
+from shortlist.errors import ShortlistError, ShortlistWarning, nearest
 from shortlist.files import PathLike
 from shortlist.objectives import OBJECTIVES
 from shortlist.objectives.usual import is_one_hot, unknown_as_absent, usual_objective
 from shortlist.runs.backbone_choice import may_have_similarities
 from shortlist.runs.config import PARTS, DataConfig, RunConfig, check_config
 from shortlist.runs.guess import Guess, guess_source
-from shortlist.runs.setup import resolve
+from shortlist.runs.setup import preprocessor_for, resolve
 from shortlist.runs.written import OPTIONS
 from shortlist.runs.yaml_text import apply_override
 from shortlist.sets.named import usual_rules
@@ -44,7 +47,7 @@ _STEPPING = (  # keys that have a meaning only where training takes steps
 # of standardised columns or a network's features, where training takes steps: the best of five on four small sets
 _OPTIMIZER = {"name": "adamw", "lr": 0.01, "weight_decay": 0.3}
 _FINE_TUNING = {"name": "adamw", "lr": 0.001, "backbone_lr": 0.05, "weight_decay": 0.01}  # of a pretrained network
-# of a linear model on texts whose rows have length 1: large steps, and the decay of logistic regression with C = 5
+# of a linear model on sparse rows of length 1, as of texts: large steps, and logistic regression's decay with C = 5
 _TEXTS_LR, _TEXTS_C = 8, 5
 _MEAN_OVER_LABELS = ("asymmetric", "binary", "curriculum", "partial-binary")  # and rows: each label has a share of it
 _MEAN_OVER_ROWS = ("assume-negative", "average-k", "cross-entropy", "multilabel-softmax", "smooth-topk")
@@ -109,8 +112,8 @@ class Plan:
         chosen = {"reader": source.get("reader", reader), "text": source.get("text_column")}
         taken = [source.get("ids_key"), *(source.get("other_columns") or ())]
         guess = guess_source(
-            path, images, labels, list(map(str, columns)), **chosen, column_names=source.get("column_names"),
-            taken=[name for name in taken if isinstance(name, str)],
+            path, images or source.get("images"), labels, list(map(str, columns)), **chosen,
+            column_names=source.get("column_names"), taken=[name for name in taken if isinstance(name, str)],
             written={option: source[option] for option in OPTIONS if source.get(option) is not None},
         )  # fmt: skip
         options = inspect.signature(find_reader(source.get("reader", guess.source["reader"]), allow_import)).parameters
@@ -180,7 +183,7 @@ class Plan:
             if not self._steps() and _is_linear(config, whole):
                 content["optimizer"] = {"name": "lbfgs"}
             else:
-                content["optimizer"] = _for_texts(config, whole, known) or content["optimizer"]
+                content["optimizer"] = _plain_steps(config, whole, known) or content["optimizer"]
         if "backbone" not in given and may_have_similarities(check_config(content, self.overrides), whole):
             content["backbone"] = {"name": "auto"}
         if "schedule" not in given and _name(content.get("optimizer", given.get("optimizer"))) != "lbfgs":
@@ -241,27 +244,44 @@ def _rules(config: RunConfig, whole: Dataset, known: int, allow_import: Sequence
 
 def _is_linear(config: RunConfig, whole: Dataset) -> bool:
     """Whether the model is a linear one that can be fitted to all rows at once, without steps and their rate."""
-    return (
-        (config.backbone.name == "identity" or _counts_words(config))
-        and config.objective.name in FULL_BATCH
-        and fits_full_batch(_size(whole), whole.num_labels)
-    )
+    linear = config.backbone.name == "identity" or _counts_words(config)
+    return linear and config.objective.name in FULL_BATCH and _fits_at_once(config, whole)
 
 
-def _size(whole: Dataset) -> Any:
-    """As many rows and features as there will be, but for categories; of texts at most so many terms, in a table each
-    of them counted alone and once more with the others."""
-    if isinstance(whole.inputs, Texts):
-        count = sum(map(len, whole.inputs.source))
-        return SimpleNamespace(shape=(len(whole), min(_MOST_TERMS, count)), nnz=count)
+def _fits_at_once(config: RunConfig, whole: Dataset) -> bool:
+    """Whether as many rows and features as there will be, but for categories, are few enough. Texts have at most a term
+    for each letter; their terms are counted only where so many would be too many."""
+    alone = isinstance(whole.inputs, Texts)
+    letters = [sum(map(len, whole.inputs.source))] if isinstance(whole.inputs, Texts) else _letters_beside(whole)
+    if not letters:
+        sparse = hasattr(whole.inputs, "nnz")
+        size = whole.inputs if sparse else torch.empty(len(whole), whole.in_features, device="meta")
+        return fits_full_batch(size, whole.num_labels)
+    others = 0 if alone else whole.in_features
+    values = len(whole) * others + sum(letters)
+    terms = sum(min(_MOST_TERMS, count) for count in letters)
+
+    def fit(columns: int) -> bool:
+        return fits_full_batch(SimpleNamespace(shape=(len(whole), columns), nnz=values), whole.num_labels)
+
+    # in a table each text is counted alone and once more with the others
+    return fit(terms if alone else others + 2 * terms) or (fit(0) and fit(_prepared(config, whole)[1].in_features))
+
+
+def _letters_beside(whole: Dataset) -> list[int]:
+    """How many letters each column of texts of a table has."""
     frame = whole.inputs.frame if isinstance(whole.inputs, TableRows) else {}
     names = [name for name in frame if frame[name].dtype.kind == "O" and not hasattr(frame[name], "cat")]
     cells = (frame[name].dropna().map(str).tolist() for name in names)
-    letters = [sum(map(len, texts)) for texts in cells if has_words(texts)]
-    if not letters:
-        return torch.empty(len(whole), whole.in_features, device="meta")
-    shape = len(whole), whole.in_features + 2 * sum(min(_MOST_TERMS, count) for count in letters)
-    return SimpleNamespace(shape=shape, nnz=len(whole) * whole.in_features + sum(letters))
+    return [sum(map(len, texts)) for texts in cells if has_words(texts)]
+
+
+def _prepared(config: RunConfig, data: Dataset) -> tuple[Preprocessor | TfIdf | None, Dataset]:
+    """What makes numbers of the data, and these; what there is to warn of is told by training."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ShortlistWarning)
+        preprocessor = preprocessor_for(config, data)
+        return preprocessor, data.preprocessed(preprocessor)
 
 
 def _counts_words(config: RunConfig) -> bool:
@@ -275,9 +295,13 @@ def _still(config: RunConfig) -> str | None:
     return None if encoder is None or config.backbone.name != "identity" else encoder.name
 
 
-def _for_texts(config: RunConfig, whole: Dataset, known: int) -> dict[str, Any] | None:
-    """The optimizer of a linear model on words counted by tf-idf or on a still network's vectors of texts; None for
-    other models.
+def _vectors_of_texts(config: RunConfig, whole: Dataset) -> bool:
+    return _still(config) is not None and whole.texts is not None and whole.kind == "features"
+
+
+def _plain_steps(config: RunConfig, whole: Dataset, known: int) -> dict[str, Any] | None:
+    """The optimizer of a linear model on words counted by tf-idf, also beside other columns, on sparse features or on
+    a still network's vectors of texts; None for other models.
 
     Adam would let every rare word jump. Plain steps do not, but have to be large: rows of length 1 with few words make
     small gradients, and a loss that is a mean over the labels smaller ones still. Longer rows want smaller steps.
@@ -285,16 +309,28 @@ def _for_texts(config: RunConfig, whole: Dataset, known: int) -> dict[str, Any] 
     objective = config.objective.name
     if objective not in _MEAN_OVER_LABELS + _MEAN_OVER_ROWS:
         return None
-    if _counts_words(config):
-        length = 1.0
-    elif _still(config) is not None and whole.texts is not None and whole.kind == "features":
-        some = whole.batch(torch.linspace(0, len(whole) - 1, min(len(whole), 1000)).long())[0]
-        length = float(some.float().square().sum(1).mean()) or 1.0
-    else:
+    length: float | None = 1.0
+    if not _counts_words(config):
+        length = _squared_length(config, whole) if config.backbone.name == "identity" else None
+    if length is None:
         return None
     share = whole.num_labels if objective in _MEAN_OVER_LABELS else 1
     lr, decay = _TEXTS_LR * share / length, length / (_TEXTS_C * known * share)
     return {"name": "sgd-nesterov", "lr": float(f"{lr:.3g}"), "weight_decay": float(f"{decay:.1e}")}
+
+
+def _squared_length(config: RunConfig, whole: Dataset) -> float | None:
+    """That of a row as the model will see it, on average; None where its columns are dense, or most of it is none of
+    texts: steps as small as other columns want would teach no words."""
+    sparse, table = hasattr(whole.inputs, "nnz"), isinstance(whole.inputs, TableRows)
+    if not (sparse or table or _vectors_of_texts(config, whole)):
+        return None
+    some = whole.subset(torch.linspace(0, len(whole) - 1, min(len(whole), 1000)).long())
+    preprocessor, some = _prepared(config, some)
+    rows = some.inputs if hasattr(some.inputs, "nnz") else some.batch(torch.arange(len(some)))[0].float()
+    length = float(rows.multiply(rows).sum()) / len(some) or 1.0
+    texts = len(preprocessor.texts) if isinstance(preprocessor, Preprocessor) else 0
+    return None if table and length > 2 * texts else length
 
 
 def _check_meant(key: str, options: Sequence[str]) -> None:

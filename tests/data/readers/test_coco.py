@@ -4,7 +4,9 @@ import json
 
 import pytest
 
+from shortlist import ShortlistError
 from shortlist.data import read_coco
+from shortlist.runs.guess import guess_source
 from tests.data.readers.made_files import assert_found, found, image, text, truncated
 
 
@@ -89,3 +91,15 @@ def test_a_file_that_is_not_coco_is_reported(folder, written, message):
     problems = found("coco", path=text(folder / "bad.json", written), images=folder)
     assert problems
     assert all(message in problem[2] for problem in problems)
+
+
+def test_fit_knows_the_file_and_asks_for_the_images(folder):
+    """Its longest list of objects was read as a table before, and a model of its boxes was trained."""
+    path = folder / "instances.json"
+    guess = guess_source(path, images=folder / "train2014")
+    assert guess.images
+    assert guess.source == {"reader": "coco", "path": str(path), "images": str(folder / "train2014")}
+    with pytest.raises(ShortlistError, match="it holds COCO's annotations: give the folder of the images, --images"):
+        guess_source(path)
+    with pytest.raises(ShortlistError, match="it has no columns for --labels: the labels are COCO's categories"):
+        guess_source(path, images=folder, labels=["category_id"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -80,6 +81,15 @@ def read_coco(
 
 
 _OBJECT = ("image_id", "category_id")
+_KEYS = b'"images"', b'"file_name"', b'"annotations"', b'"category_id"', b'"categories"'
+
+
+def is_coco(path: Path) -> bool:
+    """Whether a file is one JSON object that has the names that COCO gives to objects in images."""
+    if path.suffix.lower() != ".json" or not path.stat().st_size:
+        return False
+    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        return bytes(content[:100]).lstrip().startswith(b"{") and all(content.find(key) >= 0 for key in _KEYS)
 
 
 def coco_content(path: Path, lists: Sequence[str], findings: Findings) -> dict[str, list[Any]]:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from shortlist.data.readers.coco import is_coco
 from shortlist.data.readers.tables import TABLE_ENDINGS, names_table
 from shortlist.errors import MissingFileError, ShortlistError
 from shortlist.files import PathLike
@@ -51,6 +52,8 @@ def guess_source(
         raise MissingFileError(f"there is no file or folder {os.fspath(path)}")
     if place.is_dir():
         return guess_folder(place, images, labels, reader)
+    if reader == "coco" or (reader is None and is_coco(place)):
+        return _guess_coco(place, images, labels)
     if place.suffix.lower() == ".txt" and not _is_sparse_text(place):
         raise ShortlistError(
             f"{place}: its first line is no sparse text (3,17 0:0.5 42:1), as a .txt holds; if it is a table, rename "
@@ -69,6 +72,18 @@ def guess_source(
             f"that its name ends in .csv"
         )
     return guess_table(place, images, labels, options, reader, text, column_names, taken, written)
+
+
+def _guess_coco(path: Path, images: PathLike | None, labels: Sequence[str]) -> Guess:
+    if labels:
+        raise ShortlistError(f"{path}: it has no columns for --labels: the labels are COCO's categories")
+    if images is None:
+        raise ShortlistError(
+            f"{path}: it holds COCO's annotations: give the folder of the images, --images FOLDER (of data check: "
+            f"images=FOLDER); to read it as a table: data.train.reader=features"
+        )
+    notes = ["labels: COCO's categories"]
+    return Guess({"reader": "coco", "path": str(path), "images": os.fspath(images)}, True, notes=notes)
 
 
 def _is_sparse_text(path: Path) -> bool:
