@@ -1048,6 +1048,22 @@ def test_options_beside_a_name_have_their_own_place(params: dict[str, Any]) -> N
         SetClassifier(**params).fit(X, Y)
 
 
+def test_a_broken_k_of_exactly_k_labels_is_told() -> None:
+    with pytest.warns(ShortlistWarning, match=r'k=1.5 with rule "top-k": every set will hold 2'):
+        model = SetClassifier(k=1.5, rule="top-k", weight_decay=1.0).fit(X, Y)
+    assert set(model.predict_sets(X).sizes) == {2}
+
+
+def test_a_dropout_without_hidden_layers_is_told() -> None:
+    with pytest.warns(ShortlistWarning, match=r"dropout=0.5 is of hidden layers, and there are none"):
+        SetClassifier(dropout=0.5, weight_decay=1.0).fit(X, Y)
+
+
+def test_a_weight_decay_alone_is_that_of_all_rows_at_once() -> None:
+    model = SetClassifier(weight_decay=2.0, random_state=0).fit(X, Y)
+    assert (model.solver_, model.weight_decay_, model.hidden_) == ("lbfgs", 2.0, ())
+
+
 def test_settings_of_batches_are_told_where_nothing_is_done_in_batches() -> None:
     with pytest.warns(ShortlistWarning, match=r'"lbfgs" .* has no use for epochs=3, lr=0.1: .*"adamw"'):
         SetClassifier(solver="lbfgs", weight_decay=1.0, epochs=3, lr=0.1).fit(X, Y)
@@ -1075,6 +1091,8 @@ def test_rows_may_be_tensors_of_any_precision_that_have_gradients(kind: torch.dt
         ({"hidden": 64}, "hidden must hold the sizes"),
         ({"hidden": (0,)}, "layer sizes of at least 1"),
         ({"hidden": "none"}, "hidden must hold the sizes"),
+        ({"hidden": (2.5,)}, "hidden must hold the sizes"),
+        ({"dropout": "half"}, "dropout must be a share"),
         ({"calibration": 1.0}, "calibration must be a share"),
         ({"preprocess": "standard"}, "preprocess must be"),
         ({"weight_decay": -1}, "weight_decay must be a number of at least 0"),
