@@ -20,7 +20,7 @@ from sklearn.base import clone
 from sklearn.datasets import make_blobs, make_multilabel_classification
 from sklearn.exceptions import DataConversionWarning
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import f1_score, label_ranking_average_precision_score
+from sklearn.metrics import average_precision_score, f1_score, label_ranking_average_precision_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
@@ -655,6 +655,18 @@ def test_hidden_layers_choose_learning_rate_and_epochs_on_held_out_rows() -> Non
     assert (model.lr_, model.epochs_) == (best["lr"], best["epochs"])
     assert len(model.selection_) == 6
     assert len(model.history_) == model.epochs_
+
+
+@pytest.mark.parametrize("objective", ["curriculum", "latent-noise"])
+def test_what_trains_in_batches_tells_columns_of_0_and_1_that_count_from_those_that_do_not(objective: str) -> None:
+    rng = np.random.default_rng(0)
+    x = (rng.random((1200, 200)) < 0.05).astype(np.float32)
+    scores = x @ (3 * rng.normal(size=(200, 4)) * (rng.random((200, 4)) < 0.1)) + 0.3 * rng.normal(size=(1200, 4))
+    y, rows = (scores > np.quantile(scores, 0.8, axis=0)).astype(int), csr_matrix(x)
+    model = SetClassifier(objective, epochs=20, lr=0.01, random_state=0).fit(rows[:300], y[:300])
+    peer = SetClassifier(random_state=0).fit(rows[:300], y[:300])
+    found, usual = (average_precision_score(y[300:], one.decision_function(rows[300:])) for one in (model, peer))
+    assert found > usual - 0.06, (found, usual)
 
 
 def test_of_settings_that_rank_the_labels_of_rows_alike_those_are_chosen_whose_scores_compare_between_rows() -> None:
