@@ -1060,6 +1060,13 @@ def test_options_beside_a_name_have_their_own_place(params: dict[str, Any]) -> N
         SetClassifier(**params).fit(X, Y)
 
 
+def test_columns_of_units_that_are_very_far_apart_are_fitted_without_a_word() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = SetClassifier(k=2, random_state=0).fit(X * 10.0 ** np.linspace(-10, 10, X.shape[1]), Y)
+    assert model.score(X * 10.0 ** np.linspace(-10, 10, X.shape[1]), Y) > 0.9
+
+
 def test_a_broken_k_of_exactly_k_labels_is_told() -> None:
     with pytest.warns(ShortlistWarning, match=r'k=1.5 with rule "top-k": every set will hold 2'):
         model = SetClassifier(k=1.5, rule="top-k", weight_decay=1.0).fit(X, Y)
