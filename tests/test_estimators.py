@@ -1067,6 +1067,18 @@ def test_columns_of_units_that_are_very_far_apart_are_fitted_without_a_word() ->
     assert model.score(X * 10.0 ** np.linspace(-10, 10, X.shape[1]), Y) > 0.9
 
 
+def test_copies_of_rows_are_told_where_chance_does_not_repeat_them() -> None:
+    again = np.r_[np.arange(len(X)), np.arange(len(X) // 4)]
+    with pytest.warns(ShortlistWarning, match=rf"{len(X) // 4} of {len(again)} rows are copies .* sample_weight"):
+        SetClassifier(k=2, random_state=0).fit(X[again], Y[again])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        SetClassifier(k=2, random_state=0).fit(
+            X[again], Y[again] + 8 * (np.arange(len(again)) >= len(X))
+        )  # other labels
+        SetClassifier(k=2, random_state=0).fit((X[again] > 0).astype(float), Y[again])  # columns of 0 and 1
+
+
 def test_a_broken_k_of_exactly_k_labels_is_told() -> None:
     with pytest.warns(ShortlistWarning, match=r'k=1.5 with rule "top-k": every set will hold 2'):
         model = SetClassifier(k=1.5, rule="top-k", weight_decay=1.0).fit(X, Y)

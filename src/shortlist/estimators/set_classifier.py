@@ -33,6 +33,7 @@ from shortlist.estimators.rows import (
     joined_targets,
     latest,
     read_weights,
+    warn_of_copies,
     warn_of_single_rows,
 )
 from shortlist.estimators.settings import check_settings
@@ -205,6 +206,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 X, y, weights = chosen_rows(X, rows), chosen_rows(y, rows), weights[rows]
         inputs, self.classes_, target = self._read(X, y, None, reset=True, weights=weights)
         self._start(inputs, target)
+        warn_of_copies(inputs, target)
         if weights is not None and not OBJECTIVES.find(self.objective_).takes_weights:
             raise ShortlistError(
                 f"objective {self.objective_!r} takes no sample_weight: use another one, or fit without"
