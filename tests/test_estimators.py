@@ -20,7 +20,7 @@ from sklearn.base import clone
 from sklearn.datasets import make_blobs, make_multilabel_classification
 from sklearn.exceptions import DataConversionWarning
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import f1_score, label_ranking_average_precision_score
+from sklearn.metrics import average_precision_score, f1_score, label_ranking_average_precision_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
@@ -657,6 +657,18 @@ def test_hidden_layers_choose_learning_rate_and_epochs_on_held_out_rows() -> Non
     assert len(model.history_) == model.epochs_
 
 
+@pytest.mark.parametrize("objective", ["curriculum", "latent-noise"])
+def test_what_trains_in_batches_tells_columns_of_0_and_1_that_count_from_those_that_do_not(objective: str) -> None:
+    rng = np.random.default_rng(0)
+    x = (rng.random((1200, 200)) < 0.05).astype(np.float32)
+    scores = x @ (3 * rng.normal(size=(200, 4)) * (rng.random((200, 4)) < 0.1)) + 0.3 * rng.normal(size=(1200, 4))
+    y, rows = (scores > np.quantile(scores, 0.8, axis=0)).astype(int), csr_matrix(x)
+    model = SetClassifier(objective, epochs=20, lr=0.01, random_state=0).fit(rows[:300], y[:300])
+    peer = SetClassifier(random_state=0).fit(rows[:300], y[:300])
+    found, usual = (average_precision_score(y[300:], one.decision_function(rows[300:])) for one in (model, peer))
+    assert found > usual - 0.06, (found, usual)
+
+
 def test_of_settings_that_rank_the_labels_of_rows_alike_those_are_chosen_whose_scores_compare_between_rows() -> None:
     target = torch.from_numpy(MY).to(torch.int8)
 
@@ -1048,6 +1060,41 @@ def test_options_beside_a_name_have_their_own_place(params: dict[str, Any]) -> N
         SetClassifier(**params).fit(X, Y)
 
 
+def test_columns_of_units_that_are_very_far_apart_are_fitted_without_a_word() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = SetClassifier(k=2, random_state=0).fit(X * 10.0 ** np.linspace(-10, 10, X.shape[1]), Y)
+    assert model.score(X * 10.0 ** np.linspace(-10, 10, X.shape[1]), Y) > 0.9
+
+
+def test_copies_of_rows_are_told_where_chance_does_not_repeat_them() -> None:
+    again = np.r_[np.arange(len(X)), np.arange(len(X) // 4)]
+    with pytest.warns(ShortlistWarning, match=rf"{len(X) // 4} of {len(again)} rows are copies .* sample_weight"):
+        SetClassifier(k=2, random_state=0).fit(X[again], Y[again])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        SetClassifier(k=2, random_state=0).fit(
+            X[again], Y[again] + 8 * (np.arange(len(again)) >= len(X))
+        )  # other labels
+        SetClassifier(k=2, random_state=0).fit((X[again] > 0).astype(float), Y[again])  # columns of 0 and 1
+
+
+def test_a_broken_k_of_exactly_k_labels_is_told() -> None:
+    with pytest.warns(ShortlistWarning, match=r'k=1.5 with rule "top-k": every set will hold 2'):
+        model = SetClassifier(k=1.5, rule="top-k", weight_decay=1.0).fit(X, Y)
+    assert set(model.predict_sets(X).sizes) == {2}
+
+
+def test_a_dropout_without_hidden_layers_is_told() -> None:
+    with pytest.warns(ShortlistWarning, match=r"dropout=0.5 is of hidden layers, and there are none"):
+        SetClassifier(dropout=0.5, weight_decay=1.0).fit(X, Y)
+
+
+def test_a_weight_decay_alone_is_that_of_all_rows_at_once() -> None:
+    model = SetClassifier(weight_decay=2.0, random_state=0).fit(X, Y)
+    assert (model.solver_, model.weight_decay_, model.hidden_) == ("lbfgs", 2.0, ())
+
+
 def test_settings_of_batches_are_told_where_nothing_is_done_in_batches() -> None:
     with pytest.warns(ShortlistWarning, match=r'"lbfgs" .* has no use for epochs=3, lr=0.1: .*"adamw"'):
         SetClassifier(solver="lbfgs", weight_decay=1.0, epochs=3, lr=0.1).fit(X, Y)
@@ -1075,6 +1122,8 @@ def test_rows_may_be_tensors_of_any_precision_that_have_gradients(kind: torch.dt
         ({"hidden": 64}, "hidden must hold the sizes"),
         ({"hidden": (0,)}, "layer sizes of at least 1"),
         ({"hidden": "none"}, "hidden must hold the sizes"),
+        ({"hidden": (2.5,)}, "hidden must hold the sizes"),
+        ({"dropout": "half"}, "dropout must be a share"),
         ({"calibration": 1.0}, "calibration must be a share"),
         ({"preprocess": "standard"}, "preprocess must be"),
         ({"weight_decay": -1}, "weight_decay must be a number of at least 0"),

@@ -242,7 +242,7 @@ def without_seconds(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{name: value for name, value in record.items() if name != "seconds"} for record in records]
 
 
-OPTIMIZERS = ("sgd", "sgd-nesterov", "adam", "adamw", "rmsprop")
+OPTIMIZERS = ("sgd", "sgd-nesterov", "adam", "adamw", "adamw-rows", "rmsprop")
 SCHEDULES: dict[str, dict[str, Any]] = {
     "constant": {},
     "step": {"at": [1, 3]},

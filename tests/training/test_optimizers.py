@@ -12,7 +12,7 @@ from shortlist.objectives import build
 from shortlist.training.optimizers import make_optimizer, parameter_groups
 from shortlist.training.settings import OptimizerSettings
 
-NAMES = ("sgd", "sgd-nesterov", "adam", "adamw", "rmsprop")
+NAMES = ("sgd", "sgd-nesterov", "adam", "adamw", "adamw-rows", "rmsprop")
 
 
 def decayed_names(backbone: nn.Module, objective: nn.Module) -> set[str]:
@@ -52,6 +52,16 @@ def test_without_a_gradient_only_the_decayed_weights_move(name: str) -> None:
     assert all(torch.equal(new, old) for new, old in zip(after[1:], before[1:], strict=True))
 
 
+def test_rowwise_steps_follow_the_gradient_within_a_row_and_are_as_long_in_all_rows() -> None:
+    head, nothing = nn.Linear(2, 2, bias=False), nn.Module()
+    optimizer = make_optimizer(nothing, head, OptimizerSettings(name="adamw-rows", lr=0.1))
+    before = head.weight.detach().clone()
+    head.weight.grad = torch.tensor([[3.0, 4.0], [3e-3, -4e-3]])
+    optimizer.step()
+    step = (before - head.weight.detach()) / 0.1
+    torch.testing.assert_close(step, torch.tensor([[3.0, 4.0], [3.0, -4.0]]) / 12.5**0.5, rtol=1e-4, atol=1e-4)
+
+
 def test_adamw_draws_weights_to_zero_by_rate_times_decay() -> None:
     body, head = nn.Linear(3, 2), nn.Linear(2, 2)
     before = body.weight.detach().clone()
@@ -78,7 +88,7 @@ def test_settings_written_out_are_read_back(name: str) -> None:
     ("said", "message"),
     [
         ({"name": "adamw", "momentum": 0.9}, "momentum belongs to sgd and sgd-nesterov and rmsprop, not to adamw"),
-        ({"betas": (0.9, 0.99)}, "betas belongs to adam and adamw, not to sgd-nesterov"),
+        ({"betas": (0.9, 0.99)}, "betas belongs to adam and adamw and adamw-rows, not to sgd-nesterov"),
         ({"name": "sgd-nesterov", "momentum": 0.0}, "sgd-nesterov needs a momentum above 0"),
         ({"name": "lion"}, "Input should be 'sgd'"),
     ],

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 from torch import Tensor
 
@@ -18,6 +19,7 @@ from shortlist.objectives import count_labels
 
 _HEAVIEST = 1e15  # that the losses take
 _ALONE, _ALONE_SHARE = 10, 0.05  # rows that are the only ones of their class, and their share, to be told
+_COPIES, _COPIES_SHARE = 10, 0.1  # rows that are there again, and their share, to be told
 _LATEST = 5000  # held-out rows that partial_fit keeps from earlier calls
 
 
@@ -77,6 +79,41 @@ def warn_of_single_rows(target: Tensor | SparseLabels, labels: int) -> None:
             ShortlistWarning,
             stacklevel=4,
         )
+
+
+def warn_of_copies(inputs: Any, target: Any) -> None:
+    """Of rows that are there again with the same labels, where chance does not repeat them: their columns have too many
+    values. What holds out one of them learns from the other."""
+    if not isinstance(inputs, Tensor) or not isinstance(target, Tensor):
+        return
+    rows = inputs.numpy()
+    different = rows[np.unique(31 * _marks(rows) + _marks(target.numpy()), return_index=True)[1]]
+    copies = len(rows) - len(different)
+    if copies < max(_COPIES, _COPIES_SHARE * len(rows)):
+        return
+    alike = sorted([1.0, 1.0, *map(_alike, different.T)])[:2]
+    by_chance = len(rows) ** 2 / 2 * alike[0] * alike[1]  # were these two columns independent
+    if copies < 2 * by_chance:
+        return
+    warnings.warn(
+        f"{copies} of {len(rows)} rows are copies of others, with the same labels: held-out rows "
+        "were learnt from as their copies, so that settings are chosen wrongly, and sets are too small and miss more "
+        "than promised; give each row once, with how often it came as its sample_weight",
+        ShortlistWarning,
+        stacklevel=3,
+    )
+
+
+def _alike(column: NDArray[Any]) -> float:
+    """How often two rows have the same value."""
+    return float((np.unique(column, return_counts=True)[1] ** 2).sum() / len(column) ** 2)
+
+
+def _marks(rows: NDArray[Any]) -> NDArray[np.uint64]:
+    """A number of each row: equal rows, equal numbers."""
+    bits = np.ascontiguousarray(rows, dtype=np.float32).reshape(len(rows), -1).view(np.uint32)
+    factors = np.random.default_rng(0).integers(2**63, size=bits.shape[1], dtype=np.uint64)
+    return np.asarray(np.einsum("ij,j->i", bits, factors))
 
 
 def latest(parts: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:

@@ -33,6 +33,7 @@ from shortlist.estimators.rows import (
     joined_targets,
     latest,
     read_weights,
+    warn_of_copies,
     warn_of_single_rows,
 )
 from shortlist.estimators.settings import check_settings
@@ -48,7 +49,7 @@ from shortlist.metrics.functional import mean_average_precision
 from shortlist.named import Named
 from shortlist.objectives import OBJECTIVES, check_target, make_config
 from shortlist.objectives.usual import is_one_hot, unknown_as_absent, usual_objective
-from shortlist.sets import SetRule
+from shortlist.sets import SetRule, TopK
 from shortlist.sets.named import fit_scaled, make_rule
 from shortlist.sets.scaling import fit_scaling
 from shortlist.training.full_batch import take
@@ -95,8 +96,9 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             ``decision_function`` stay those of the model. None: probabilities are the model's.
         preprocess: "auto" standardises numbers, fills blanks, encodes the categories of a frame and counts the words of
             its texts (`shortlist.data.preprocessing.Preprocessor`); None takes the numbers as they are.
-        solver: "lbfgs" fits a linear model to all rows at once, "adamw" trains in batches. "auto" is "lbfgs" for a
-            linear model with a smooth loss that fits in memory, unless epochs, batch_size, lr or weight_decay is given.
+        solver: "lbfgs" fits a linear model to all rows at once, "adamw" trains in batches (a linear model by the
+            optimizer "adamw-rows" of docs/config.md). "auto" is "lbfgs" for a linear model with a smooth loss that fits
+            in memory, unless epochs, batch_size or lr is given.
         hidden: sizes of the hidden layers; () is a linear model. "auto" is one, too, unless "lbfgs" finds, for dense
             ``X``, that a hidden layer of similarities to (at most 500) training rows does better on every one of the
             three folds: a kernel method.
@@ -204,6 +206,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 X, y, weights = chosen_rows(X, rows), chosen_rows(y, rows), weights[rows]
         inputs, self.classes_, target = self._read(X, y, None, reset=True, weights=weights)
         self._start(inputs, target)
+        warn_of_copies(inputs, target)
         if weights is not None and not OBJECTIVES.find(self.objective_).takes_weights:
             raise ShortlistError(
                 f"objective {self.objective_!r} takes no sample_weight: use another one, or fit without"
@@ -352,6 +355,13 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"k={self.k} with {num_labels} labels: every set will hold all of them; give a smaller k, or k=None",
                 stacklevel=3,
             )
+        if self.dropout and self.hidden in ("auto", (), []):
+            warnings.warn(
+                f"dropout={self.dropout} is of hidden layers, and there are none: give their sizes, hidden=(256,), or "
+                "leave it out",
+                ShortlistWarning,
+                stacklevel=3,
+            )
         kind = OBJECTIVES.find(self.objective_)
         self._model: dict[str, Any] = {
             "objective": self.objective_,
@@ -363,6 +373,12 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         }
         settings_of(self, len(target), *choices_of(self, len(target))[0], "constant", self._seed)  # checked
         rule = self._make_rule()
+        if isinstance(rule, TopK) and self.k is not None and rule.k != self.k_:
+            warnings.warn(
+                f'k={self.k} with rule "top-k": every set will hold {rule.k}; give a whole k, or take "average-k"',
+                ShortlistWarning,
+                stacklevel=3,
+            )
         if rule.needs:
             given = ", ".join(f"{name}=..." for name in rule.needs)
             raise ShortlistError(
@@ -389,7 +405,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 said = f'solver "lbfgs" fits to all rows at once and has no use for {", ".join(unused)}'
                 warnings.warn(f'{said}: leave that out, or take "adamw"', ShortlistWarning, stacklevel=4)
             return "lbfgs"
-        left_open = {self.epochs, self.batch_size, self.lr, self.weight_decay} == {"auto"}
+        left_open = all(getattr(self, name) == "auto" for name in _STEPS)
         return "lbfgs" if possible and left_open and fits_full_batch(inputs, len(self.classes_)) else "adamw"
 
     def _build(self, train_target: Tensor) -> None:

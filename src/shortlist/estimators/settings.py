@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Real
+from numbers import Integral, Real
 from typing import TYPE_CHECKING
 
 from shortlist.errors import ShortlistError
@@ -23,10 +23,13 @@ def check_settings(model: SetClassifier) -> None:
     hidden, share, decay, k = model.hidden, model.calibration, model.weight_decay, model.k
     if model.preprocess not in ("auto", None):
         raise ShortlistError(f'preprocess must be "auto" or None, got {model.preprocess!r}')
-    if not isinstance(hidden, tuple | list) and hidden != "auto":
+    whole = isinstance(hidden, tuple | list) and all(isinstance(size, Integral) for size in hidden)
+    if not whole and hidden != "auto":
         raise ShortlistError(
             f'hidden must hold the sizes of the hidden layers, such as (256,), or be "auto", got {hidden!r}'
         )
+    if not (isinstance(model.dropout, Real) and 0 <= model.dropout < 1):
+        raise ShortlistError(f"dropout must be a share of at least 0 and below 1, got {model.dropout!r}")
     if share != "auto" and not (isinstance(share, Real) and 0 <= share < 1):
         raise ShortlistError(f'calibration must be a share of at least 0 and below 1, or "auto", got {share!r}')
     if model.solver not in ("auto", "lbfgs", "adamw"):

@@ -180,13 +180,20 @@ def fit_linear(
     space = space_of(_array(inputs), found)
     here, active = space.start, np.arange(start.shape[1])
     decay = np.full(start.shape[1], strength, found.dtype)
-    value, gradient = _evaluate(space, goal, here, loss, decay, weights)
+    with np.errstate(over="ignore", invalid="ignore"):  # weights that were found for columns on another scale
+        value, gradient = _evaluate(space, goal, here, loss, decay, weights)
     problems = len(value)
     odds = log_odds(target, start.shape[1], weights)
+    zero = np.zeros_like(here)
+    zero[:, -1] = odds  # weights of zero, and the biases that fit them best
+    value_there, gradient_there = _evaluate(space, goal, zero, loss, decay, weights)
+    better = value <= value_there
+    here, gradient = np.where(better, here, zero), np.where(better, gradient, gradient_there)
+    value = np.where(better, value, value_there)
     likely = odds.sigmoid()
     variance = (total_weight(target, weights) * likely * (1 - likely)).numpy()
     memory = _Memory(None if variances is None else _bends(variances.numpy(), variance, decay), here, problems)
-    limit = tolerance * memory.size(_at_zero(space, target, odds, here, loss, weights))
+    limit = tolerance * memory.size(gradient_there)
     limit = np.clip(_CLOSER * memory.size(gradient), _CLOSER * limit, limit)
     direction = memory.direction(gradient)
     step, done = np.ones(problems), np.zeros(problems, dtype=bool)
@@ -235,15 +242,6 @@ def _evaluate(
     gradient, decayed = space.gradient(by_scores.numpy()), place[:, :-1] * decay
     gradient[:, :-1] += decayed
     return value.numpy() + 0.5 * _dot(place[:, :-1], decayed, len(value)), gradient
-
-
-def _at_zero(
-    space: AllWeights | SumsOfRows, target: Tensor, odds: Tensor, like: Array, loss: Loss, weights: Tensor | None
-) -> Array:
-    """The gradient for weights of zero and the biases that fit them best."""
-    origin = np.zeros_like(like)
-    origin[:, -1] = odds
-    return _evaluate(space, target, origin, loss, np.zeros(1, like.dtype), weights)[1]
 
 
 def _dot(left: Array, right: Array, problems: int) -> Array:

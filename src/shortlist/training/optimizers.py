@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+import torch
 from torch import nn
 from torch.nn import Parameter
 from torch.nn.modules.batchnorm import _NormBase
@@ -33,9 +34,44 @@ def make_optimizer(
         assert settings.decay is not None  # the name brings it
         assert settings.eps is not None
         return RMSprop(groups, lr=lr, momentum=momentum, alpha=settings.decay, eps=settings.eps)
+    if settings.name == "adamw-rows":
+        assert betas is not None
+        return RowwiseAdamW(groups, lr, betas)
     if betas is not None:
         return (AdamW if settings.name == "adamw" else Adam)(groups, lr=lr, betas=betas, fused=fused)
     return SGD(groups, lr=lr, momentum=momentum, nesterov=settings.name == "sgd-nesterov", fused=fused)
+
+
+class RowwiseAdamW(Optimizer):
+    """AdamW that divides the steps of a row of a weight by one number, instead of each weight's by its own.
+
+    A row has the weights of one label (or hidden unit) for all columns. AdamW moves them all about as far in the end:
+    where there are many columns and few of them tell, those that do not count as much as those that do. Here they move
+    as their gradients are, and labels still as far as each other, whatever the scale of the loss.
+    """
+
+    def __init__(self, params: Any, lr: float, betas: tuple[float, float], eps: float = 1e-8) -> None:
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": 0.0})
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:  # type: ignore[override]
+        for group in self.param_groups:
+            lr, (first, second) = group["lr"], group["betas"]
+            for weight in group["params"]:
+                if weight.grad is None:
+                    continue
+                squares = weight.grad.square()
+                if weight.ndim > 1:
+                    squares = squares.mean(tuple(range(1, weight.ndim)), keepdim=True)
+                state = self.state[weight]
+                if not state:
+                    state |= {"step": 0, "mean": torch.zeros_like(weight), "squares": torch.zeros_like(squares)}
+                state["step"] += 1
+                state["mean"].lerp_(weight.grad, 1 - first)
+                state["squares"].lerp_(squares, 1 - second)
+                size = (state["squares"] / (1 - second ** state["step"])).sqrt_() + group["eps"]
+                weight.mul_(1 - lr * group["weight_decay"])
+                weight.addcdiv_(state["mean"], size, value=-lr / (1 - first ** state["step"]))
 
 
 def parameter_groups(backbone: nn.Module, objective: nn.Module, settings: OptimizerSettings) -> list[dict[str, Any]]:

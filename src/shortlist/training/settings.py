@@ -21,6 +21,7 @@ OPTIMIZERS: dict[str, dict[str, Any]] = {
     "sgd-nesterov": {"lr": 0.1, "momentum": 0.9},
     "adam": {"lr": 1e-3, "betas": (0.9, 0.999)},
     "adamw": {"lr": 1e-3, "betas": (0.9, 0.999)},
+    "adamw-rows": {"lr": 1e-3, "betas": (0.9, 0.999)},
     "rmsprop": {"lr": 1e-3, "momentum": 0.0, "decay": 0.99, "eps": 1e-8},
     "lbfgs": {"lr": 1.0},  # the length of a step before it is tried
 }
@@ -42,8 +43,10 @@ class OptimizerSettings(ByName):
 
     known: ClassVar[dict[str, dict[str, Any]]] = OPTIMIZERS
 
-    name: Literal["sgd", "sgd-nesterov", "adam", "adamw", "rmsprop", "lbfgs"] = Field(
-        default="sgd-nesterov", description="which optimizer; lbfgs fits a linear model to all rows at once"
+    name: Literal["sgd", "sgd-nesterov", "adam", "adamw", "adamw-rows", "rmsprop", "lbfgs"] = Field(
+        default="sgd-nesterov",
+        description="which optimizer; adamw-rows is adamw with one step size for all weights of a label, for linear "
+        "models of columns of which few tell; lbfgs fits a linear model to all rows at once",
     )
     lr: float = Field(
         default=OPTIMIZERS["sgd-nesterov"]["lr"], gt=0, description=f"learning rate; {own_values(OPTIMIZERS, 'lr')}"
