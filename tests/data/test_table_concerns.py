@@ -41,6 +41,14 @@ def test_a_column_without_a_name_that_tells_nothing_is_no_warning(read: Any, cel
     assert not [concern for concern in table_concerns(data) if "name" in concern]
 
 
+def test_pieces_of_one_name_that_is_parted_at_its_comma_are_a_warning_that_another_mark_ends(read: Any) -> None:
+    rows = [["Training, courses"], ["Books", "Training, courses"], ["Books"], ["Training, courses", "Talks"]] * 3
+    written = {mark: "a,y\n" + "".join(f'{n},"{mark.join(row)}"\n' for n, row in enumerate(rows)) for mark in ",|"}
+    (concern,) = table_concerns(read(written[","], separator=","))
+    assert concern.startswith("labels that are always present together: 'Training' and 'courses': if these are pieces")
+    assert table_concerns(read(written["|"], separator="|")) == []
+
+
 def test_a_text_column_is_a_warning_that_other_columns_ends(read: Any) -> None:
     table = "a,city,note,y\n1,Oslo,x,owl\n2,Rome,y,cat\n"
     (concern,) = table_concerns(read(table))

@@ -31,7 +31,7 @@ def label_concerns(dataset: Dataset, columns: tuple[str, ...], counts: Tensor | 
     found = names_alike(dataset.vocabulary)
     if not dataset.is_single:
         of_lists = len(columns) != dataset.num_labels
-        return found + (_blanks(dataset) if of_lists else _never_absent(dataset))
+        return found + (_always_together(dataset) + _blanks(dataset) if of_lists else _never_absent(dataset))
     several = _in_brackets(dataset) or _several(dataset)
     return several or found + _once(dataset, columns[0], counts) + _blanks(dataset) + _only_one(dataset)
 
@@ -76,6 +76,24 @@ def joined_names(names: Sequence[str]) -> tuple[str, list[str]]:
     if len(names) > 3 and all(" " in name.strip() for name in names) and min(words.values()) > 1:
         return " ", list(names)
     return "", []
+
+
+def _always_together(dataset: Dataset) -> list[str]:
+    """Labels of lists that may be pieces of one name: what parts the labels stands within it, too."""
+    if not isinstance(dataset.target, Tensor):
+        return []
+    alike: dict[bytes, list[str]] = {}
+    often = (dataset.label_counts() >= _RARE).tolist()
+    for name, column, tells in zip(dataset.vocabulary, dataset.target.T.contiguous().numpy(), often, strict=True):
+        if tells:
+            alike.setdefault(column.tobytes(), []).append(repr(name))
+    together = [" and ".join(names) for names in alike.values() if len(names) > 1]
+    if not together:
+        return []
+    return [
+        f"labels that are always present together: {listed(together, 3)}: if these are pieces of one name, put another "
+        f"mark between labels than the one within it, joy|love, and give separator='|'"
+    ]
 
 
 def untrained_labels(train: Dataset, counts: Tensor) -> list[str]:

@@ -11,6 +11,7 @@ _TOO_FEW = 100  # steps in all, with which nobody learns much
 _TOO_FAR = 1000.0  # times as far as another column spreads
 _ROWS = 10_000  # looked at
 _ROSE = 2.0  # times the loss of the first epoch
+_NOTHING = 1e-5  # a loss of nearly everything right, in which only chance moves
 _ROSE_AT_ONCE, _EARLY = 4.0, 10  # times the loss of the first batch, which can be low by luck; steps to tell
 
 
@@ -60,10 +61,10 @@ def _scales(train_set: Dataset) -> list[str]:
 def rose(loss: float, start: float) -> bool:
     """Whether the loss of an epoch is far above that of the first one.
 
-    >>> rose(28.7, 6.5), rose(6.6, 6.5)
-    (True, False)
+    >>> rose(28.7, 6.5), rose(6.6, 6.5), rose(4e-7, 8e-8)
+    (True, False, False)
     """
-    return start > 0 and loss > _ROSE * start
+    return start > 0 and loss > max(_ROSE * start, _NOTHING)
 
 
 def rose_at_once(loss: float, first: float, steps: int) -> bool:
@@ -72,4 +73,4 @@ def rose_at_once(loss: float, first: float, steps: int) -> bool:
     >>> rose_at_once(28.7, 6.5, steps=100), rose_at_once(12.0, 6.5, steps=100), rose_at_once(28.7, 6.5, steps=2)
     (True, False, False)
     """
-    return steps >= _EARLY and first > 0 and loss > _ROSE_AT_ONCE * first
+    return steps >= _EARLY and first > 0 and loss > max(_ROSE_AT_ONCE * first, _NOTHING)
