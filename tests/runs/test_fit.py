@@ -615,10 +615,20 @@ def test_the_columns_of_yes_or_no_in_a_table_of_images_are_its_labels() -> None:
 
 
 @pytest.mark.parametrize("name", ["scene.arff", "scene-train.arff"])
-def test_the_labels_of_mulans_arff_are_those_of_the_xml_beside_it(name: str) -> None:
+@pytest.mark.parametrize("relation", ["scene", "'scene: -C -1'"])
+def test_the_labels_of_mulans_arff_are_those_of_the_xml_beside_it(name: str, relation: str) -> None:
     Path("scene.xml").write_text('<labels xmlns="http://mulan.sourceforge.net/labels"><label name="sea"/></labels>')
-    Path(name).write_text("@relation scene\n@attribute sea {0,1}\n@attribute a numeric\n@data\n0,1.5\n1,2.5\n")
-    assert guess_source(name).source == {"reader": "features", "path": name, "labels": "scene.xml"}
+    Path(name).write_text(f"@relation {relation}\n@attribute sea {{0,1}}\n@attribute a numeric\n@data\n0,1.5\n1,2.5\n")
+    guess = guess_source(name)
+    assert guess.source == {"reader": "features", "path": name, "labels": "scene.xml"}
+    assert ("the file's own -C says 'a'" in guess.notes[0]) == ("-C" in relation)
+
+
+def test_paths_of_images_that_a_table_without_images_lists_are_ids() -> None:
+    frame = leaves()
+    frame.insert(0, "Path", [f"leaves-v1.0/train/gathered in {row // 2:05d}/view{row % 2}.jpg" for row in range(150)])
+    write("t.csv", frame[["Path", "length", "species"]])
+    assert guess_source("t.csv", reader="features").source["ids_key"] == "Path"
 
 
 def test_words_that_differ_in_every_row_are_ids_whatever_their_column_is_called() -> None:

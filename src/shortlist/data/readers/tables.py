@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from shortlist.data.limits import check_unpacked
-from shortlist.data.readers._arff import read_arff
+from shortlist.data.readers._arff import names_in_xml, read_arff
 from shortlist.data.readers._columns import Columns, TextColumns, TypedColumns
 from shortlist.data.readers._csv import TEXT_ENDINGS, above_names, csv_table, delimiter_of, encoding_of, is_packed
 from shortlist.data.readers._json_tables import json_table
@@ -25,7 +25,7 @@ from shortlist.optional import require
 
 __all__ = [
     "SPARSE_TEXT", "TABLE_ENDINGS", "TEXT_ENDINGS", "above_names", "delimiter_of", "encoding_of", "is_packed",
-    "name_of", "names_in_columns", "names_table", "open_table", "parquet_table", "written_list",
+    "name_of", "names_in_columns", "names_in_xml", "names_table", "open_table", "parquet_table", "written_list",
 ]  # fmt: skip
 
 SPARSE_TEXT = (".svm", ".svmlight", ".libsvm", ".txt")  # what `_sparse_text` reads

@@ -8,6 +8,7 @@ from shortlist.data.column_use import as_option, is_nameless
 from shortlist.data.dates import DATE
 from shortlist.data.written_numbers import may_be_number
 from shortlist.runs.guess.first_cells import FirstCells
+from shortlist.runs.guess.image_paths import named_images
 from shortlist.runs.guess.label_signs import LABEL_IDS
 
 _ID = re.compile("[a-z]I[dD]$")
@@ -17,8 +18,8 @@ _FEW = 50  # rows, in which all cells may differ by chance
 
 def find_ids(cells: FirstCells, names: Sequence[str], notes: list[str]) -> str | None:
     """The first column that is called an id and differs in every row, or the first one of all, where it has no name, as
-    R and pandas write the names of rows; or else one of words that all differ, or the first one, where it counts the
-    rows."""
+    R and pandas write the names of rows; or else one of words or images that all differ, or the first one, where it
+    counts the rows."""
     for name in sorted(filter(is_called_id, names), key=is_nameless):  # what has a name of its own before pandas' index
         if cells.flat(name) and _is_unique(cells, name):
             notes.append(f"ids: the column {name!r} (none: data.train.ids_key=null)")
@@ -32,7 +33,8 @@ def find_ids(cells: FirstCells, names: Sequence[str], notes: list[str]) -> str |
     if list(cells.table.names[:1]) == [""] and _is_unique(cells, ""):
         notes.append("ids: the first column, which has no name (none: data.train.ids_key=null)")
         return ""
-    codes = [name for name in names if _are_codes(cells, name)] or [name for name in names[:1] if _counts(cells, name)]
+    codes = [name for name in names if _are_codes(cells, name) or named_images(cells, name)]
+    codes = codes or [name for name in names[:1] if _counts(cells, name)]
     if codes and _is_unique(cells, codes[0]):
         notes.append(f"ids: the column {codes[0]!r}, which differs in every row (none: data.train.ids_key=null)")
         return codes[0]

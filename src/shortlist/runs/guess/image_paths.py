@@ -5,7 +5,7 @@ from os.path import isfile  # a name that is too long is none, where Path.is_fil
 from pathlib import Path
 
 from shortlist.data.column_use import listed
-from shortlist.data.readers.image_folder import IMAGE_ENDINGS
+from shortlist.data.readers.image_folder import IMAGE_ENDINGS, names_image
 from shortlist.data.readers.image_table import most_are_missing, place_of
 from shortlist.errors import ShortlistError
 from shortlist.files import PathLike
@@ -18,14 +18,13 @@ def find_images(cells: FirstCells, labels: Sequence[str], images: PathLike | Non
     """The column with the paths of images, which start from the folder ``images``, or else from that of the table."""
     root, missing = cells.path.parent if images is None else Path(images), ""
     for name in cells.names:
-        found = cells.written(name)
-        named = [str(cell) for cell in found if Path(str(cell)).suffix.lower() in IMAGE_ENDINGS]
-        if name in labels or not found or 10 * len(named) < 9 * len(found):
+        named = [] if name in labels else named_images(cells, name)
+        if not named:
             continue
         if any(isfile(place_of(cell, root)) for cell in named):
             return name
         missing = missing or (
-            f"the column {name!r} names images (its first {len(found)} cells were looked at): "
+            f"the column {name!r} names images (its first {len(cells.written(name))} cells were looked at): "
             f"{most_are_missing(named, root)}; to do without images: data.train.reader=features"
         )
     if missing:
@@ -40,3 +39,10 @@ def find_images(cells: FirstCells, labels: Sequence[str], images: PathLike | Non
         f"{cells.path}: no column names images (endings: {', '.join(sorted(IMAGE_ENDINGS))}), "
         f"the columns are {listed([repr(name) for name in cells.names])}"
     )
+
+
+def named_images(cells: FirstCells, name: str) -> list[str]:
+    """The names of images in a column, if nine tenths of its cells are such."""
+    found = cells.written(name)
+    named = [cell for cell in map(str, found) if names_image(Path(cell))]
+    return named if 10 * len(named) >= 9 * len(found) else []

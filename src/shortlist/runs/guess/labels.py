@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from shortlist.data.column_use import listed
-from shortlist.data.readers.tables import names_in_columns
+from shortlist.data.readers.tables import names_in_columns, names_in_xml
 from shortlist.runs.guess.first_cells import FirstCells
 from shortlist.runs.guess.label_signs import LABELS, has_spaces_between, is_answer, separator
 from shortlist.runs.guess.one_label_column import one_column
@@ -32,13 +32,15 @@ def find_labels(
     if named:
         return named[0], _separated(cells, named[0], notes)
     said = getattr(cells.table, "label_names", None)
+    beside = _mulan_names(cells.path)
+    if beside is not None:
+        differs = said is not None and set(said) != set(names_in_xml(beside))
+        others = f"; the file's own -C says {listed(list(map(repr, said or ())))}" if differs else ""
+        notes.append(f"labels: the columns that {beside} names{others} (others: --labels COLUMN)")
+        return None, {"labels": str(beside)}
     if said:
         notes.append(f"labels: the columns that the file names, {listed(list(map(repr, said)))}")
         return None, {"label_columns": list(said)}
-    beside = _mulan_names(cells.path)
-    if beside is not None:
-        notes.append(f"labels: the columns that {beside} names (others: --labels COLUMN)")
-        return None, {"labels": str(beside)}
     for prefix in ("y", "label"):
         columns = [name for name in names if name.startswith(f"{prefix}_")]
         if len(columns) > 1 and prefix not in names and all(is_answer(cells, name) for name in columns):
