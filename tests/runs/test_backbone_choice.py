@@ -49,6 +49,14 @@ def planes(rows: int) -> pd.DataFrame:
     return frame.assign(**{name: (signs[f"x{at}"] > 0).astype(int) for at, name in enumerate(LABELS)})
 
 
+def halves(rows: int) -> pd.DataFrame:
+    """Six labels that a linear model tells best, and four that it does not."""
+    frame = products(rows)
+    x = np.stack([frame[f"x{at}"] / 2.0**at - at for at in range(12)], axis=1)
+    sums = x @ np.random.default_rng(7).normal(size=(12, 6))
+    return frame.assign(**{name: (sums[:, at] > 0).astype(int) for at, name in enumerate(LABELS[:6])})
+
+
 def source(frame: pd.DataFrame, path: str = "all.csv") -> dict[str, Any]:
     frame.to_csv(path, index=False)
     return {"reader": "features", "path": path, "label_columns": LABELS}
@@ -129,7 +137,44 @@ def test_a_run_that_is_interrupted_before_it_is_fitted_resumes_to_the_same_bits(
     assert all(torch.equal(found[name], wanted[name]) for name in wanted)
 
 
-@pytest.mark.parametrize(("make", "backbone"), [(products, "similarities"), (planes, "identity")])
+def test_similarities_and_columns_have_a_share_each_where_their_mean_does_better() -> None:
+    frame, new = halves(300), halves(200)
+    runs.train({**AT_ONCE, "data": alone(frame)}, "run")
+    run, scores = runs.Run("run"), sl.load_run("run").scores(new)
+    assert run.config.backbone.options == {"landmarks": 120, "one_scale": False, "with_columns": True}
+    tried = run.facts["backbones_tried"]
+    assert tried["similarities"]["loss"] < tried["identity"]["loss"]
+    runs.train("run/config.yaml", "again")
+    assert torch.equal(sl.load_run("again").scores(new), scores)
+    runs.train("run/config.yaml", "columns", overrides=["backbone=identity"])
+    runs.train("run/config.yaml", "similar", overrides=["backbone.with_columns=false"])
+    parts = [sl.load_run(name).scores(new) for name in ("similar", "columns")]
+    share = float(((scores - parts[1]) * (parts[0] - parts[1])).sum() / ((parts[0] - parts[1]) ** 2).sum())
+    assert round(share, 2) in (0.25, 0.5, 0.75)
+    torch.testing.assert_close(scores, share * parts[0] + (1 - share) * parts[1], atol=1e-2, rtol=1e-2)
+    target = torch.as_tensor(new[LABELS].to_numpy(copy=True))
+    means = [sl.metrics.functional.mean_average_precision(part, target) for part in (scores, *parts)]
+    assert means[0] > max(means[1:])
+    runs.export("run", out="model.onnx", rule="top-k:k=1")
+    session = onnxruntime.InferenceSession("model.onnx", providers=["CPUExecutionProvider"])
+    numbers = new.drop(columns=LABELS).to_numpy(float)
+    np.testing.assert_allclose(session.run(["scores"], {"numbers": numbers})[0], scores, atol=1e-3)
+
+
+def test_half_of_each_where_a_weight_decay_is_given() -> None:
+    frame, new = halves(200), halves(100)
+    config = {**AT_ONCE, "data": alone(frame), "optimizer": {"name": "lbfgs", "weight_decay": 1.0}}
+    config["backbone"] = {"name": "similarities", "landmarks": 60, "with_columns": True}
+    runs.train(config, "run")
+    runs.train(config, "columns", overrides=["backbone=identity"])
+    runs.train(config, "similar", overrides=["backbone.with_columns=false"])
+    scores, *parts = (sl.load_run(name).scores(new) for name in ("run", "similar", "columns"))
+    torch.testing.assert_close(scores, (parts[0] + parts[1]) / 2, atol=1e-2, rtol=1e-2)
+
+
+@pytest.mark.parametrize(
+    ("make", "backbone"), [(products, "similarities"), (halves, "similarities"), (planes, "identity")]
+)
 def test_a_run_answers_as_set_classifier_does(make: Any, backbone: str) -> None:
     frame, new = make(300), make(100).drop(columns=LABELS)
     seed = int(np.random.RandomState(3).randint(2**31 - 1))

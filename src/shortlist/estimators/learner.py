@@ -36,6 +36,7 @@ def new_learner(model: dict[str, Any], target: Tensor | None = None, seed: int =
         network: dict[str, Any] = {"name": "mlp", "hidden": model["hidden"], "dropout": model["dropout"]}
         if model.get("similarities"):
             network = {"name": "similarities", "landmarks": model["hidden"][0]}
+            network["with_columns"] = model.get("with_columns", False)
         backbone: Any = build_backbone(in_shape=(model["in_features"],), **network)
         objective = build(
             model["objective"],

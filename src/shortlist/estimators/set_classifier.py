@@ -100,8 +100,8 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             optimizer "adamw-rows" of docs/config.md). "auto" is "lbfgs" for a linear model with a smooth loss that fits
             in memory, unless epochs, batch_size or lr is given.
         hidden: sizes of the hidden layers; () is a linear model. "auto" is one, too, unless "lbfgs" finds, for dense
-            ``X``, that a hidden layer of similarities to (at most 500) training rows does better on every one of the
-            three folds: a kernel method.
+            ``X``, that a hidden layer of similarities to (at most 500) training rows, a kernel method, or a mean of
+            its scores and the linear model's does better on every one of the three folds.
         dropout: share of hidden units left out at random in training.
         epochs: of "adamw", passes over the data; "auto" chooses between a usual number (20, and up to 100 where 20
             make fewer than 1,000 steps) and a quarter of it.
@@ -239,10 +239,10 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             scales=Scales(one=None if common is None else torch.from_numpy(common)), landmarks=compared,
             single=single, seed=self._seed, weights=weights,
         ).fit()  # fmt: skip
-        if fitted.similarities is not None:
-            self._model |= {"hidden": [fitted.similarities.out_features], "similarities": True}
+        if (layer := fitted.similarities) is not None:
+            self._model |= {"hidden": [len(layer.landmarks)], "similarities": True, "with_columns": layer.with_columns}
             self._build(target)
-            self.learner_.backbone.load_state_dict(fitted.similarities.state_dict())
+            self.learner_.backbone.load_state_dict(layer.state_dict())
         head = {"head.weight": fitted.weights, "head.bias": fitted.biases}
         self.learner_.objective.load_state_dict({**self.learner_.objective.state_dict(), **head})
         self.weight_decay_, self.selection_ = fitted.weight_decay, fitted.tried

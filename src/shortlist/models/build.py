@@ -28,7 +28,9 @@ def _identity(in_shape: Sequence[int]) -> nn.Module:
     return Identity(flat_size(in_shape))
 
 
-def _similarities(in_shape: Sequence[int], *, landmarks: int = MOST_LANDMARKS, one_scale: bool = False) -> nn.Module:
+def _similarities(
+    in_shape: Sequence[int], *, landmarks: int = MOST_LANDMARKS, one_scale: bool = False, with_columns: bool = False
+) -> nn.Module:
     """How alike an input is to each of some training rows: exp(-distance² / median distance²). The objective's head on
     it is a kernel method (Nyström's), which the optimizer lbfgs fits at once. The rows are drawn at random, by the
     seed, and are part of the run's checkpoint, as numbers that can be read; nothing of them is trained.
@@ -36,14 +38,15 @@ def _similarities(in_shape: Sequence[int], *, landmarks: int = MOST_LANDMARKS, o
     Args:
         landmarks: how many training rows; all of them, where there are fewer.
         one_scale: distances are those of the columns as they come; false: of each column divided by its spread.
+        with_columns: scores are a mean of this kernel method's and of a linear model's; held-out rows choose its share.
     """
-    return Similarities(flat_size(in_shape), landmarks, one_scale=one_scale)
+    return Similarities(flat_size(in_shape), landmarks, one_scale=one_scale, with_columns=with_columns)
 
 
 def _auto(in_shape: Sequence[int]) -> nn.Module:
-    """``similarities`` where they do better than ``identity`` on every one of three folds of the training rows, else
-    ``identity``; which it is, is settled before training, and in the run's config. Tried with the optimizer lbfgs
-    alone, on dense features."""
+    """``similarities``, alone or with the columns, where that does better than ``identity`` on every one of three folds
+    of the training rows, else ``identity``; which it is, is settled before training, and in the run's config. Tried
+    with the optimizer lbfgs alone, on dense features."""
     return Identity(flat_size(in_shape))
 
 

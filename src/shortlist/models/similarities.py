@@ -12,8 +12,9 @@ MOST_LANDMARKS = 500
 
 class Similarities(nn.Module):
     """exp(-distance squared) to each landmark, an example of the training data, once ``centre`` has been subtracted
-    from columns (against rounding) and they have been multiplied by ``scale``. Nothing of it is trained: `to_some`
-    takes landmarks from the training rows, and before that everything is NaN.
+    from columns (against rounding) and they have been multiplied by ``scale``; ``with_columns``, then also the columns
+    as they come. Nothing of it is trained: `to_some` takes landmarks from the training rows, and before that everything
+    is NaN.
 
     >>> layer = Similarities(in_features=2, landmarks=3)
     >>> rows = torch.tensor([[0.0, 0.0], [1.0, 0.0], [2.0, 2.0]])
@@ -28,14 +29,17 @@ class Similarities(nn.Module):
     scale: Tensor
     landmarks: Tensor
 
-    def __init__(self, in_features: int, landmarks: int, *, one_scale: bool = False) -> None:
+    def __init__(
+        self, in_features: int, landmarks: int, *, one_scale: bool = False, with_columns: bool = False
+    ) -> None:
         super().__init__()
         if landmarks < 1:
             raise ShortlistError(f"landmarks must be at least 1, got {landmarks}")
         self.register_buffer("centre", torch.full((in_features,), math.nan))
         self.register_buffer("scale", torch.full((in_features,), math.nan))
         self.register_buffer("landmarks", torch.full((landmarks, in_features), math.nan))
-        self.out_features, self.one_scale = landmarks, one_scale
+        self.out_features = landmarks + with_columns * in_features
+        self.one_scale, self.with_columns = one_scale, with_columns
 
     @classmethod
     def to_some(cls, rows: Tensor, count: int, scale: Tensor, seed: int) -> "Similarities | None":
@@ -52,7 +56,11 @@ class Similarities(nn.Module):
         return found
 
     def forward(self, x: Tensor) -> Tensor:
-        x = (x.flatten(1) - self.centre) * self.scale
+        x = x.flatten(1)
+        return torch.cat([self.to_landmarks(x), x], 1) if self.with_columns else self.to_landmarks(x)
+
+    def to_landmarks(self, x: Tensor) -> Tensor:
+        x = (x - self.centre) * self.scale
         products = x @ self.landmarks.T
         squares = (x**2).sum(1, keepdim=True) + (self.landmarks**2).sum(1)
         return torch.exp(-(squares - 2 * products).clamp(min=0))

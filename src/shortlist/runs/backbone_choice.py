@@ -36,7 +36,8 @@ def settled_backbone(
             choice = replace(choice, seconds=time.perf_counter() - began)
             layer = choice.columns.layer
             if layer is not None:
-                name, options = "similarities", {"landmarks": layer.out_features, "one_scale": layer.one_scale}
+                name, options = "similarities", {"landmarks": len(layer.landmarks), "one_scale": layer.one_scale}
+                options |= {"with_columns": True} if choice.with_columns is not None else {}
     return config.model_copy(update={"backbone": Named.of(name, **options)}), choice
 
 
@@ -70,5 +71,7 @@ def in_words(backbone: Named, tried: Mapping[str, Mapping[str, float]]) -> str:
     reached = f"loss {similar}; its own {linear.replace('first label right in ', '')}"
     if backbone.name == "similarities":
         rows = f"similarities to {backbone.options['landmarks']} training rows"
+        if backbone.options.get("with_columns"):
+            rows = f"the mean of a linear model's scores and of those by {rows}"
         return f"{rows}: better than a linear model of the columns on each of three folds ({reached})"
     return f"a linear model of the columns: similarities to training rows are not better on each fold ({reached})"

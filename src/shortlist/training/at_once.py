@@ -93,7 +93,8 @@ def start_similarities(layer: Similarities, dataset: Dataset, seed: int) -> None
     rows = inputs_of(dataset)
     scales = scales_of(rows, dataset)
     scale = scales.one if layer.one_scale and scales.one is not None else scales.own
-    found = Similarities.to_some(rows, layer.out_features, torch.ones(rows.shape[1]) if scale is None else scale, seed)
+    scale = torch.ones(rows.shape[1]) if scale is None else scale
+    found = Similarities.to_some(rows, len(layer.landmarks), scale, seed)
     if found is None:
         raise ShortlistError("most training rows are equal: similarities to them say nothing, set backbone=identity")
     layer.load_state_dict(found.state_dict())

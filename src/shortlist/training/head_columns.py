@@ -81,7 +81,7 @@ class Scales:
 @dataclass(frozen=True)
 class HeadColumns:
     """What a head is fitted to, ``(inputs - centre) * scale``, or, where there is a ``layer`` of similarities,
-    ``layer(inputs) @ scale``; then turned to the principal axes, where that pays."""
+    ``layer.to_landmarks(inputs) @ scale``; then turned to the principal axes, where that pays."""
 
     columns: Any
     turned: Turned | None
@@ -103,7 +103,7 @@ class HeadColumns:
         values, axes = torch.linalg.eigh(torch.exp(-(torch.cdist(layer.landmarks, layer.landmarks).double() ** 2)))
         large = values > _SMALLEST_AXIS * values[-1]
         scale = (axes[:, large] / values[large].sqrt()).float()
-        columns = torch.cat([layer(some) @ scale for some in inputs.split(_BATCH)])
+        columns = torch.cat([layer.to_landmarks(some) @ scale for some in inputs.split(_BATCH)])
         spread = math.sqrt(inputs.shape[1] / float(columns.var(0, correction=0).sum().clamp(min=1e-6)))
         turned = Turned.of(spread * columns)
         assert turned is not None  # there are few landmarks

@@ -3,6 +3,7 @@ strength, and the weights."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -62,11 +63,27 @@ class Fitted:
     tried: list[dict[str, Any]]
     held_out_scores: Tensor | None  # of every row, from when a fold held it out
 
+    def mean_with(self, columns: Fitted, share: float) -> Fitted:
+        """The mean of these scores, of which so much is of ``similarities``, and of those of the columns."""
+        layer, held = copy.deepcopy(self.similarities), None
+        assert layer is not None
+        layer.with_columns, layer.out_features = True, self.weights.shape[1] + columns.weights.shape[1]
+        if self.held_out_scores is not None and columns.held_out_scores is not None:
+            held = share * self.held_out_scores + (1 - share) * columns.held_out_scores
+        return replace(
+            self,
+            weights=torch.cat([share * self.weights, (1 - share) * columns.weights], 1),
+            biases=share * self.biases + (1 - share) * columns.biases,
+            similarities=layer,
+            evaluations=self.evaluations + columns.evaluations,
+            held_out_scores=held,
+        )
+
 
 @dataclass(frozen=True)
 class Choice:
-    """A head that is decided on, but for its weights: to what it is fitted, and how. ``beside`` is what columns
-    and similarities reached on the same held-out rows, where both were tried."""
+    """A head that is decided on, but for its weights: to what it is fitted, and how; of ``with_columns`` it has its
+    ``share``. ``beside`` is what columns and similarities reached on the same held-out rows, where both were tried."""
 
     columns: HeadColumns
     target: Tensor
@@ -77,6 +94,8 @@ class Choice:
     tolerance: float = _TOLERANCE
     seconds: float = 0.0  # that it took to decide, where that was before training
     weights: Tensor | None = None  # of rows
+    with_columns: Choice | None = None
+    share: float = 1.0
 
     def of_more(self, inputs: Any, target: Tensor, names: tuple[str, ...], single: bool, seed: int) -> Choice:
         """The same for all rows, where a share of them has chosen: its strength, judged by three folds of all."""
@@ -85,6 +104,10 @@ class Choice:
         return Choice(columns, target, self.loss, found, [*self.tried, *search.tried])
 
     def fit(self) -> Fitted:
+        fitted = self._fit()
+        return fitted if self.with_columns is None else fitted.mean_with(self.with_columns._fit(), self.share)
+
+    def _fit(self) -> Fitted:
         found, columns = self.found, self.columns
         data = columns.columns, self.target
         solution = fit_linear(
@@ -103,37 +126,50 @@ def choose_head(
 ) -> Choice:  # fmt: skip
     """A ``weight_decay`` of "auto" is chosen by folds, where there are rows enough. With scales of both kinds, so is
     whether columns have each their own, one for all or what is between; with a number of ``landmarks``, so is whether
-    similarities to so many rows take the place of the columns, for which they have to do better in every fold. A layer
-    of similarities takes it in any case. Rows with ``weights`` count so many times."""
+    similarities to so many rows take the place of the columns, or a share beside them, for which that has to do better
+    in every fold. A layer of similarities takes it in any case. Rows with ``weights`` count so many times."""
     layer, count = (landmarks, 0) if isinstance(landmarks, Similarities) else (None, landmarks)
-    forms = _scaled(inputs, scales) if layer is None else {_SIMILARITIES: HeadColumns.similar(inputs, layer)}
+    forms = _scaled(inputs, scales) if layer is None or layer.with_columns else {}
     if weight_decay != "auto" or len(target) < 2 * FOLDS:
-        form = OWN_SCALE if layer is None else _SIMILARITIES
         strength = USUAL if weight_decay == "auto" else float(weight_decay)
-        given = Chosen.given(form, strength, zero_weights((forms[form].columns, target), len(names), weights))
-        return Choice(forms[form], target, loss, given, [], weights=weights)
+
+        def given(form: str, columns: HeadColumns) -> Choice:
+            start = zero_weights((columns.columns, target), len(names), weights)
+            return Choice(columns, target, loss, Chosen.given(form, strength, start), [], weights=weights)
+
+        if layer is None:
+            return given(OWN_SCALE, forms[OWN_SCALE])
+        linear = given(OWN_SCALE, forms[OWN_SCALE]) if forms else None
+        return replace(given(_SIMILARITIES, HeadColumns.similar(inputs, layer)), with_columns=linear, share=0.5)
     search = StrengthSearch(target, names, loss, single, seed, weights)
-    if layer is not None and single:
-        found = search.quick(_SIMILARITIES, forms[_SIMILARITIES])
-        return Choice(forms[_SIMILARITIES], target, loss, found, search.tried, tolerance=_QUICK, weights=weights)
+    if layer is not None and not forms:
+        return _of_similarities(search, _SIMILARITIES, HeadColumns.similar(inputs, layer))
     found = search.best(forms, wide=inputs.shape[1] > inputs.shape[0])
-    choice = Choice(forms[found.form], target, loss, found, search.tried, weights=weights)
-    if not count or search.is_sure(found):
-        return choice
-    # distances are those of one scale, or of each column's own, whichever did better
-    scaled = [one for one in search.tried if one["scale"] != BETWEEN]
-    likely = min(scaled, key=lambda one: one["loss"] - one["precision_at_1"])["scale"]
-    scale = forms[likely].scale
-    layer = Similarities.to_some(inputs, count, torch.ones(inputs.shape[1]) if scale is None else scale, seed)
+    linear = Choice(forms[found.form], target, loss, found, search.tried, weights=weights)
+    form, first = _SIMILARITIES, None
     if layer is None:
-        return choice
-    layer.one_scale = likely == ONE_SCALE
-    similar, form = HeadColumns.similar(inputs, layer), f"{_SIMILARITIES}, {likely}"
-    other = search.quick(form, similar, found) if single else search.best({form: similar})
-    choice = replace(choice, beside=(search.reached(found, other.folds), search.reached(other, other.folds)))
-    if search.does_better(other, found):
-        choice = replace(choice, columns=similar, found=other, tolerance=_QUICK if single else _TOLERANCE)
-    return choice
+        if not count or search.is_sure(found):
+            return linear
+        # distances are those of one scale, or of each column's own, whichever did better
+        scaled = [one for one in search.tried if one["scale"] != BETWEEN]
+        likely = min(scaled, key=lambda one: one["loss"] - one["precision_at_1"])["scale"]
+        scale = forms[likely].scale
+        layer = Similarities.to_some(inputs, count, torch.ones(inputs.shape[1]) if scale is None else scale, seed)
+        if layer is None:
+            return linear
+        layer.one_scale, form, first = likely == ONE_SCALE, f"{_SIMILARITIES}, {likely}", found
+    other = _of_similarities(search, form, HeadColumns.similar(inputs, layer), first)
+    share, mean = search.best_mean(other.found, found, both=first is None)
+    beside = search.reached(found, mean.folds), search.reached(mean, mean.folds)
+    if share == 0:
+        return replace(linear, beside=beside)
+    return replace(other, beside=beside, with_columns=linear if share < 1 else None, share=share)
+
+
+def _of_similarities(search: StrengthSearch, form: str, columns: HeadColumns, other: Chosen | None = None) -> Choice:
+    found = search.quick(form, columns, other) if search.single else search.best({form: columns})
+    data = columns, search.target, search.loss, found, search.tried
+    return Choice(*data, tolerance=_QUICK if search.single else _TOLERANCE, weights=search.weights)
 
 
 def _scaled(inputs: Any, scales: Scales) -> dict[str, HeadColumns]:

@@ -16,7 +16,7 @@ rates, rows would lean to the classes that happen to be common in training.
 
 Similarities of single labels are searched in less time: they are dropped if they are clearly worse than the columns on
 the first fold, the strength is chosen on that fold alone, and if they are better there, all three decide. Where nearly
-every held-out row is right and sure, nothing else is tried.
+every held-out row is right and sure, nothing else is tried. Means of both models' scores are judged like either.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -46,6 +46,7 @@ _FAR_TOO_LARGE = 0.5  # a stretch that asks for more decay
 _MARGIN = 0.02  # per row: by how much similarities may be worse with the first strength
 _SURE = 0.01  # per row: a loss and share of wrong rows that leave nothing to look for
 _FIRST_QUICK, _MOST_QUICK = 10**0.5, 2  # of similarities: where they suit, they want less decay than columns
+_SHARES = (0.25, 0.5, 0.75, 1.0)  # of similarities, in a mean with the columns' scores
 USUAL = 1.0  # where there are too few rows to choose
 
 
@@ -82,6 +83,10 @@ class Chosen:
         """A strength that nothing else was tried beside."""
         centre = torch.zeros(start.shape[1])
         return cls(form, strength, 1.0, centre, 0.0, centre[:0], [start], [])
+
+    def mean_with(self, other: Chosen, share: float) -> Chosen:
+        """The same with the mean of both scores, of which so much is its own."""
+        return replace(self, scores=share * self.scores + (1 - share) * other.scores)
 
     @property
     def start(self) -> Tensor:
@@ -187,19 +192,24 @@ class StrengthSearch:
     def does_better(self, one: Chosen, other: Chosen, margin: float = 0) -> bool:
         """Whether one costs less than the other, or by no more than a margin per row more, in every fold that it was
         tried on."""
+        return all(
+            self._cost(one, held) < self._cost(other, held) + margin * self._total(held) for _, held in one.folds
+        )
 
-        def cost(chosen: Chosen, held: Tensor) -> float:
-            lost, right, known = self._judged(chosen, held)
-            return lost - self._counted(right, known, self._total(held))
-
-        return all(cost(one, held) < cost(other, held) + margin * self._total(held) for _, held in one.folds)
+    def best_mean(self, one: Chosen, other: Chosen, both: bool = False) -> tuple[float, Chosen]:
+        """The share of ``one`` in the mean of both that does best, of those that do better than the ``other`` in every
+        fold, and that mean; a share of 0 and ``one`` itself, where none does. With ``both``, there is some of each."""
+        means = {share: one.mean_with(other, share) for share in _SHARES[: -1 if both else None]}
+        better = {share: mean for share, mean in means.items() if self.does_better(mean, other)}
+        tried, rows = means if both and not better else better, torch.arange(len(self.target))
+        if not tried or len(one.folds) < FOLDS:
+            return 0.0, one
+        return min(tried.items(), key=lambda each: self._cost(each[1], rows))
 
     def is_sure(self, chosen: Chosen) -> bool:
         """Whether nearly every held-out row of single labels is right, and its score says so."""
         rows = torch.arange(len(self.target))
-        lost, right, known = self._judged(chosen, rows)
-        total = self._total(rows)
-        return self.single and lost + total - self._counted(right, known, total) < _SURE * total
+        return self.single and self._cost(chosen, rows) + self._total(rows) < _SURE * self._total(rows)
 
     def reached(self, chosen: Chosen, folds: list[tuple[Tensor, Tensor]]) -> dict[str, float]:
         """The mean loss, and how often the highest score was right, where that is known, of the rows that these folds
@@ -211,6 +221,10 @@ class StrengthSearch:
     def _judged(self, chosen: Chosen, rows: Tensor) -> tuple[float, float, float]:
         scores, target, weigh = chosen.scores[rows], self.target[rows], self._weights(rows)
         return float(self.loss(scores, target, weigh)[0].sum()), *_right(scores, target, weigh)
+
+    def _cost(self, chosen: Chosen, rows: Tensor) -> float:
+        lost, right, known = self._judged(chosen, rows)
+        return lost - self._counted(right, known, self._total(rows))
 
     def _counted(self, right: float, known: float, total: float) -> float:
         """The right rows as the loss counts rows: of single labels the mean of those that are known, times all."""
