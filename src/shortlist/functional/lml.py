@@ -19,6 +19,7 @@ from shortlist.checks import (
     check_scores,
     check_tensor,
     in_compute_type,
+    is_exporting,
     refuse,
     transforms_active,
     whole,
@@ -108,7 +109,7 @@ class _Projection(Native):
         return (_centred(upstream * torch.sigmoid(t) * torch.sigmoid(-t), t, log_h),)
 
     def twin(self, scores: Tensor, k_rows: Tensor | None) -> Tensor:
-        formula = transforms_active() or torch.compiler.is_exporting()  # PyTorch takes it apart and differentiates it
+        formula = transforms_active() or is_exporting()  # PyTorch takes it apart and differentiates it
         if k_rows is None and self.k < scores.shape[-1] and not formula:
             return _Lean(self.k)(scores, None)
         # not sigmoid(t), whose derivative p (1 - p) has no digits left where p is near 1
