@@ -1077,12 +1077,17 @@ def test_copies_of_rows_are_told_where_chance_does_not_repeat_them() -> None:
             X[again], Y[again] + 8 * (np.arange(len(again)) >= len(X))
         )  # other labels
         SetClassifier(k=2, random_state=0).fit((X[again] > 0).astype(float), Y[again])  # columns of 0 and 1
+        day = np.random.default_rng(0).integers(0, 365, 1000) * 2 * np.pi / 365
+        SetClassifier(k=1, random_state=0).fit(np.c_[np.sin(day), np.cos(day)], day > 3)  # columns of one thing
 
 
 def test_a_broken_k_of_exactly_k_labels_is_told() -> None:
     with pytest.warns(ShortlistWarning, match=r'k=1.5 with rule "top-k": every set will hold 2'):
         model = SetClassifier(k=1.5, rule="top-k", weight_decay=1.0).fit(X, Y)
     assert set(model.predict_sets(X).sizes) == {2}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # a rule may have a k of its own
+        SetClassifier(k=2, rule="top-k", rule_options={"k": 1}, weight_decay=1.0).fit(X, Y)
 
 
 def test_a_dropout_without_hidden_layers_is_told() -> None:
