@@ -1,6 +1,7 @@
 """SetClassifier: scikit-learn's own checks, every form of input, calibrated sets, files, pipelines and searches."""
 
 import json
+import math
 import pickle
 import re
 import warnings
@@ -1132,6 +1133,7 @@ def test_rows_may_be_tensors_of_any_precision_that_have_gradients(kind: torch.dt
         ({"calibration": 1.0}, "calibration must be a share"),
         ({"preprocess": "standard"}, "preprocess must be"),
         ({"weight_decay": -1}, "weight_decay must be a number of at least 0"),
+        ({"weight_decay": math.inf}, "weight_decay must be a number of at least 0"),
         ({"batch_size": "large"}, "batch_size: .*got 'large'"),
     ],
 )

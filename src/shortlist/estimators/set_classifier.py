@@ -373,7 +373,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         }
         settings_of(self, len(target), *choices_of(self, len(target))[0], "constant", self._seed)  # checked
         rule = self._make_rule()
-        if isinstance(rule, TopK) and self.k is not None and rule.k != self.k_:
+        if isinstance(rule, TopK) and self.k is not None and self.k_ % 1 and "k" not in (self.rule_options or {}):
             warnings.warn(
                 f'k={self.k} with rule "top-k": every set will hold {rule.k}; give a whole k, or take "average-k"',
                 ShortlistWarning,
