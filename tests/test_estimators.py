@@ -670,6 +670,12 @@ def test_what_trains_in_batches_tells_columns_of_0_and_1_that_count_from_those_t
     assert found > usual - 0.06, (found, usual)
 
 
+def test_what_trains_in_batches_without_preparing_columns_learns_from_those_of_small_numbers_too() -> None:
+    x = X * np.logspace(0, 4, X.shape[1])
+    model = SetClassifier(k=2, solver="adamw", preprocess=None, epochs=20, lr=0.01, random_state=0).fit(x, Y)
+    assert model.score(x, Y) > 0.9
+
+
 def test_of_settings_that_rank_the_labels_of_rows_alike_those_are_chosen_whose_scores_compare_between_rows() -> None:
     target = torch.from_numpy(MY).to(torch.int8)
 

@@ -96,9 +96,9 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             ``decision_function`` stay those of the model. None: probabilities are the model's.
         preprocess: "auto" standardises numbers, fills blanks, encodes the categories of a frame and counts the words of
             its texts (`shortlist.data.preprocessing.Preprocessor`); None takes the numbers as they are.
-        solver: "lbfgs" fits a linear model to all rows at once, "adamw" trains in batches (a linear model by the
-            optimizer "adamw-rows" of docs/config.md). "auto" is "lbfgs" for a linear model with a smooth loss that fits
-            in memory, unless epochs, batch_size or lr is given.
+        solver: "lbfgs" fits a linear model to all rows at once, "adamw" trains in batches (a linear model of
+            prepared columns by the optimizer "adamw-rows" of docs/config.md). "auto" is "lbfgs" for a linear model with
+            a smooth loss that fits in memory, unless epochs, batch_size or lr is given.
         hidden: sizes of the hidden layers; () is a linear model. "auto" is one, too, unless "lbfgs" finds, for dense
             ``X``, that a hidden layer of similarities to (at most 500) training rows does better on every one of the
             three folds: a kernel method.
