@@ -363,7 +363,7 @@ def mentioned(share_absent: float) -> np.ndarray:
 def test_a_few_labels_that_are_known_to_be_absent_do_not_make_the_model_take_all_others_to_be_present() -> None:
     target = mentioned(0.02)
     assert (target == 0).any()
-    with pytest.warns(UserWarning, match=r"hardly any label is known to be absent \(\d+ entries"):
+    with pytest.warns(UserWarning, match=r"few labels are known to be absent \(\d+ entries"):
         model = SetClassifier(random_state=0).fit(MX, target)
     assert model.predict_sets(MX).sizes.mean() < 0.5 * MY.shape[1]
     assert model.score(MX, MY) > SetClassifier("binary", random_state=0).fit(MX, target).score(MX, MY) + 0.05

@@ -82,7 +82,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Args:
         objective: name of the training objective, one of ``shortlist.objectives.OBJECTIVES``. "auto": cross-entropy
             for one label per example, binary for several (unknown labels do not train). Where no label is known to be
-            absent, or hardly any beside those known to be present, unknown ones are taken as absent, with a warning:
+            absent, or few beside those known to be present, unknown ones are taken as absent, with a warning:
             assume-negative or binary. A label matrix with one label in each row stays one, with a warning: its
             ``argmax(1)`` are single labels.
         k: labels per set (on average, for "average-k"); also the objective's k where it has one. None: for single
