@@ -103,6 +103,8 @@ def test_fit_knows_the_file_and_asks_for_the_images(folder):
         guess_source(path)
     with pytest.raises(ShortlistError, match="it has no columns for --labels: the labels are COCO's categories"):
         guess_source(path, images=folder, labels=["category_id"])
+    path.write_text(path.read_text(), encoding="utf-8-sig")
+    assert guess_source(path, images=folder / "train2014") == guess
 
 
 def test_a_run_on_such_a_file_is_evaluated_on_another_one(folder):
