@@ -1,6 +1,7 @@
 """SetClassifier: scikit-learn's own checks, every form of input, calibrated sets, files, pipelines and searches."""
 
 import json
+import math
 import pickle
 import re
 import warnings
@@ -362,7 +363,7 @@ def mentioned(share_absent: float) -> np.ndarray:
 def test_a_few_labels_that_are_known_to_be_absent_do_not_make_the_model_take_all_others_to_be_present() -> None:
     target = mentioned(0.02)
     assert (target == 0).any()
-    with pytest.warns(UserWarning, match=r"hardly any label is known to be absent \(\d+ entries"):
+    with pytest.warns(UserWarning, match=r"few labels are known to be absent \(\d+ entries"):
         model = SetClassifier(random_state=0).fit(MX, target)
     assert model.predict_sets(MX).sizes.mean() < 0.5 * MY.shape[1]
     assert model.score(MX, MY) > SetClassifier("binary", random_state=0).fit(MX, target).score(MX, MY) + 0.05
@@ -667,6 +668,12 @@ def test_what_trains_in_batches_tells_columns_of_0_and_1_that_count_from_those_t
     peer = SetClassifier(random_state=0).fit(rows[:300], y[:300])
     found, usual = (average_precision_score(y[300:], one.decision_function(rows[300:])) for one in (model, peer))
     assert found > usual - 0.06, (found, usual)
+
+
+def test_what_trains_in_batches_without_preparing_columns_learns_from_those_of_small_numbers_too() -> None:
+    x = X * np.logspace(0, 4, X.shape[1])
+    model = SetClassifier(k=2, solver="adamw", preprocess=None, epochs=20, lr=0.01, random_state=0).fit(x, Y)
+    assert model.score(x, Y) > 0.9
 
 
 def test_of_settings_that_rank_the_labels_of_rows_alike_those_are_chosen_whose_scores_compare_between_rows() -> None:
@@ -1077,12 +1084,17 @@ def test_copies_of_rows_are_told_where_chance_does_not_repeat_them() -> None:
             X[again], Y[again] + 8 * (np.arange(len(again)) >= len(X))
         )  # other labels
         SetClassifier(k=2, random_state=0).fit((X[again] > 0).astype(float), Y[again])  # columns of 0 and 1
+        day = np.random.default_rng(0).integers(0, 365, 1000) * 2 * np.pi / 365
+        SetClassifier(k=1, random_state=0).fit(np.c_[np.sin(day), np.cos(day)], day > 3)  # columns of one thing
 
 
 def test_a_broken_k_of_exactly_k_labels_is_told() -> None:
     with pytest.warns(ShortlistWarning, match=r'k=1.5 with rule "top-k": every set will hold 2'):
         model = SetClassifier(k=1.5, rule="top-k", weight_decay=1.0).fit(X, Y)
     assert set(model.predict_sets(X).sizes) == {2}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # a rule may have a k of its own
+        SetClassifier(k=2, rule="top-k", rule_options={"k": 1}, weight_decay=1.0).fit(X, Y)
 
 
 def test_a_dropout_without_hidden_layers_is_told() -> None:
@@ -1127,6 +1139,7 @@ def test_rows_may_be_tensors_of_any_precision_that_have_gradients(kind: torch.dt
         ({"calibration": 1.0}, "calibration must be a share"),
         ({"preprocess": "standard"}, "preprocess must be"),
         ({"weight_decay": -1}, "weight_decay must be a number of at least 0"),
+        ({"weight_decay": math.inf}, "weight_decay must be a number of at least 0"),
         ({"batch_size": "large"}, "batch_size: .*got 'large'"),
     ],
 )

@@ -26,6 +26,7 @@ _FLOATS = (torch.float32, torch.float64, *_HALF)
 _INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 is_wrapped = getattr(torch._C._functorch, "is_functorch_wrapped_tensor", lambda _: False)
 transforms_active = getattr(torch._C, "_are_functorch_transforms_active", lambda: False)  # vmap, grad, ...
+is_exporting = getattr(torch.compiler, "is_exporting", lambda: False)  # which PyTorch 2.6 cannot tell
 
 
 def traced() -> bool:

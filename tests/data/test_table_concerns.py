@@ -45,7 +45,8 @@ def test_pieces_of_one_name_that_is_parted_at_its_comma_are_a_warning_that_anoth
     rows = [["Training, courses"], ["Books", "Training, courses"], ["Books"], ["Training, courses", "Talks"]] * 3
     written = {mark: "a,y\n" + "".join(f'{n},"{mark.join(row)}"\n' for n, row in enumerate(rows)) for mark in ",|"}
     (concern,) = table_concerns(read(written[","], separator=","))
-    assert concern.startswith("labels that are always present together: 'Training' and 'courses': if these are pieces")
+    told = "labels that are always present together: 'Training' and 'courses': if separator has parted one name, put a"
+    assert concern.startswith(told)
     assert table_concerns(read(written["|"], separator="|")) == []
 
 

@@ -38,6 +38,12 @@ def test_unknown_kernels_are_an_error_that_lists_the_known() -> None:
         pass
 
 
+def test_a_pytorch_that_cannot_tell_whether_it_exports_is_served() -> None:
+    code = "import torch; vars(torch.compiler).pop('is_exporting', None); import shortlist as sl; s = torch.zeros(1, 2)"
+    code += "; print(sl.functional.lml(s, 1), sl.functional.lml(s, 1, temperature=2.0))"
+    subprocess.run([sys.executable, "-c", code], check=True)  # as PyTorch 2.6
+
+
 @needs_native
 def test_kernels_serve_cpu_float32_and_float64_only() -> None:
     with sl.kernels.use("native"):

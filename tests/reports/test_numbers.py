@@ -252,6 +252,12 @@ def test_torch_and_half_precision_scores_are_taken() -> None:
     np.testing.assert_array_equal(run.scores, torch.from_numpy(scores).bfloat16().float().numpy())
 
 
+@pytest.mark.parametrize("target", [np.arange(3), np.eye(3)])
+def test_targets_in_the_byte_order_of_other_machines_are_taken(target: np.ndarray) -> None:
+    run = from_scores(np.eye(3), target.astype(target.dtype.newbyteorder()), k=1).runs[0]
+    np.testing.assert_array_equal(run.target, target)
+
+
 def test_rules_default_to_five_labels_or_all_there_are() -> None:
     assert from_scores(np.eye(3), np.arange(3)).start_k == 3
     assert from_scores(np.eye(30), np.arange(30)).start_k == 5

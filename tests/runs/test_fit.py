@@ -350,6 +350,8 @@ def test_too_few_labels_are_refused_before_anything_is_written() -> None:
         ('a,b,mood\n1,0.5,"{x,y}"\n2,1.5,{x}\n3,2.5,{y}\n', {"labels_key": "mood"}),
         ("a,b,mood\n1,0.5,\"('x', 'y')\"\n2,1.5,\"('x',)\"\n3,2.5,\"('y',)\"\n", {"labels_key": "mood"}),
         ("Unnamed: 0,a,kind\n7,1,x\n5,2,y\n2,3,x\n", {"labels_key": "kind", "ids_key": "Unnamed: 0"}),
+        ("unnamed: 0,a,kind\n7,1,x\n5,2,y\n2,3,x\n", {"labels_key": "kind", "ids_key": "unnamed: 0"}),
+        ("a,Unnamed: 1,kind,Unnamed: 3\n1,0.5,x,p\n3,3.5,y,q\n2,2.5,x,q\n", {"labels_key": "kind"}),
         ("a,labels\n1,0\n2,2\n3,0 2\n4,2 0\n", {"labels_key": "labels", "separator": " "}),
         ("label_id,b,a\n1,0.5,5\n0,1.5,6\n1,2.5,7\n", {"labels_key": "label_id"}),
         (

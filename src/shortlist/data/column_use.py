@@ -14,7 +14,8 @@ LISTS, UNEVEN_LISTS = "it holds lists of numbers", "it holds lists of objects, o
 NO_NUMBERS, DECIMAL_COMMAS = "it holds no numbers", "it holds numbers with decimal commas"
 ALWAYS_BLANK, NO_NAME = "it is always blank", "it has no name"
 
-_NAMELESS = re.compile(r"|Unnamed: \d+(\.\d+)?|__index_level_\d+__")  # the others: as pandas reads or writes it
+# the others: as pandas reads or writes it
+_NAMELESS = re.compile(r"|unnamed: \d+(\.\d+)?|__index_level_\d+__", re.IGNORECASE)
 _PLAIN = re.compile(r"[^\W\d](?:[\w .()/-]*[\w)])?")  # what YAML takes as text without quotes, but for the next
 _NO_TEXTS = {"yes", "no", "true", "false", "on", "off", "null"}
 

@@ -91,8 +91,8 @@ def _always_together(dataset: Dataset) -> list[str]:
     if not together:
         return []
     return [
-        f"labels that are always present together: {listed(together, 3)}: if these are pieces of one name, put another "
-        f"mark between labels than the one within it, joy|love, and give separator='|'"
+        f"labels that are always present together: {listed(together, 3)}: if separator has parted one name, put a mark "
+        "between labels that no name holds, and give that as separator"
     ]
 
 

@@ -20,6 +20,7 @@ from shortlist.objectives import count_labels
 _HEAVIEST = 1e15  # that the losses take
 _ALONE, _ALONE_SHARE = 10, 0.05  # rows that are the only ones of their class, and their share, to be told
 _COPIES, _COPIES_SHARE = 10, 0.1  # rows that are there again, and their share, to be told
+_COMPARED = 10_000  # different rows, to tell how often they are alike by chance
 _LATEST = 5000  # held-out rows that partial_fit keeps from earlier calls
 
 
@@ -87,12 +88,11 @@ def warn_of_copies(inputs: Any, target: Any) -> None:
     if not isinstance(inputs, Tensor) or not isinstance(target, Tensor):
         return
     rows = inputs.numpy()
-    different = rows[np.unique(31 * _marks(rows) + _marks(target.numpy()), return_index=True)[1]]
+    different = np.unique(31 * _marks(rows) + _marks(target.numpy()), return_index=True)[1]
     copies = len(rows) - len(different)
     if copies < max(_COPIES, _COPIES_SHARE * len(rows)):
         return
-    alike = sorted([1.0, 1.0, *map(_alike, different.T)])[:2]
-    by_chance = len(rows) ** 2 / 2 * alike[0] * alike[1]  # were these two columns independent
+    by_chance = len(rows) ** 2 / 2 * _chance(rows[different[:_COMPARED]])  # in no order
     if copies < 2 * by_chance:
         return
     warnings.warn(
@@ -102,6 +102,21 @@ def warn_of_copies(inputs: Any, target: Any) -> None:
         ShortlistWarning,
         stacklevel=3,
     )
+
+
+def _chance(rows: NDArray[Any]) -> float:
+    """How often two rows would be copies, were they alike in two columns alone: in the one that repeats its values
+    least, and in the next one that it does not tell, as the sine of a day nearly tells the cosine."""
+    first, *others = sorted(rows.T, key=_alike)
+    eighths = _eighths(first)
+    for other in others:
+        if _alike(8 * eighths + _eighths(other)) < 2.5 * _alike(eighths) * _alike(_eighths(other)):
+            return _alike(first) * _alike(other)
+    return _alike(first)
+
+
+def _eighths(column: NDArray[Any]) -> NDArray[Any]:
+    return np.searchsorted(np.quantile(column, np.arange(1, 8) / 8), column)
 
 
 def _alike(column: NDArray[Any]) -> float:

@@ -82,7 +82,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Args:
         objective: name of the training objective, one of ``shortlist.objectives.OBJECTIVES``. "auto": cross-entropy
             for one label per example, binary for several (unknown labels do not train). Where no label is known to be
-            absent, or hardly any beside those known to be present, unknown ones are taken as absent, with a warning:
+            absent, or few beside those known to be present, unknown ones are taken as absent, with a warning:
             assume-negative or binary. A label matrix with one label in each row stays one, with a warning: its
             ``argmax(1)`` are single labels.
         k: labels per set (on average, for "average-k"); also the objective's k where it has one. None: for single
@@ -96,9 +96,9 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             ``decision_function`` stay those of the model. None: probabilities are the model's.
         preprocess: "auto" standardises numbers, fills blanks, encodes the categories of a frame and counts the words of
             its texts (`shortlist.data.preprocessing.Preprocessor`); None takes the numbers as they are.
-        solver: "lbfgs" fits a linear model to all rows at once, "adamw" trains in batches (a linear model by the
-            optimizer "adamw-rows" of docs/config.md). "auto" is "lbfgs" for a linear model with a smooth loss that fits
-            in memory, unless epochs, batch_size or lr is given.
+        solver: "lbfgs" fits a linear model to all rows at once, "adamw" trains in batches (a linear model of
+            prepared columns by the optimizer "adamw-rows" of docs/config.md). "auto" is "lbfgs" for a linear model with
+            a smooth loss that fits in memory, unless epochs, batch_size or lr is given.
         hidden: sizes of the hidden layers; () is a linear model. "auto" is one, too, unless "lbfgs" finds, for dense
             ``X``, that a hidden layer of similarities to (at most 500) training rows, a kernel method, or a mean of
             its scores and the linear model's does better on every one of the three folds.
@@ -373,7 +373,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         }
         settings_of(self, len(target), *choices_of(self, len(target))[0], "constant", self._seed)  # checked
         rule = self._make_rule()
-        if isinstance(rule, TopK) and self.k is not None and rule.k != self.k_:
+        if isinstance(rule, TopK) and self.k is not None and self.k_ % 1 and "k" not in (self.rule_options or {}):
             warnings.warn(
                 f'k={self.k} with rule "top-k": every set will hold {rule.k}; give a whole k, or take "average-k"',
                 ShortlistWarning,

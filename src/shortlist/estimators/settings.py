@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from numbers import Integral, Real
 from typing import TYPE_CHECKING
 
@@ -34,7 +35,7 @@ def check_settings(model: SetClassifier) -> None:
         raise ShortlistError(f'calibration must be a share of at least 0 and below 1, or "auto", got {share!r}')
     if model.solver not in ("auto", "lbfgs", "adamw"):
         raise ShortlistError(f'solver must be "auto", "lbfgs" or "adamw", got {model.solver!r}')
-    if decay != "auto" and not (isinstance(decay, Real) and decay >= 0):
+    if decay != "auto" and not (isinstance(decay, Real) and 0 <= decay < math.inf):
         raise ShortlistError(f'weight_decay must be a number of at least 0, or "auto", got {decay!r}')
     if k is not None and not (isinstance(k, Real) and k > 0):
         raise ShortlistError(f"k must be a number above 0, or None, got {k!r}")

@@ -35,7 +35,8 @@ def choices_of(model: SetClassifier, examples: int) -> list[tuple[Any, Any]]:
 def settings_of(model: SetClassifier, examples: int, lr: Any, epochs: Any, schedule: str, seed: int) -> TrainSettings:
     """What the training loop is told."""
     decay = _DECAY if model.weight_decay == "auto" else model.weight_decay
-    name = "adamw" if model.hidden_ else "adamw-rows"
+    # steps of one size for all columns ask for columns on one scale
+    name = "adamw" if model.hidden_ or model.preprocess is None else "adamw-rows"
     optimizer = {"name": name, "lr": lr, "weight_decay": decay}
     try:
         return TrainSettings.model_validate({

@@ -19,6 +19,7 @@ from shortlist.checks import (
     check_scores,
     check_tensor,
     in_compute_type,
+    is_exporting,
     refuse,
     transforms_active,
     whole,
@@ -108,7 +109,7 @@ class _Projection(Native):
         return (_centred(upstream * torch.sigmoid(t) * torch.sigmoid(-t), t, log_h),)
 
     def twin(self, scores: Tensor, k_rows: Tensor | None) -> Tensor:
-        formula = transforms_active() or torch.compiler.is_exporting()  # PyTorch takes it apart and differentiates it
+        formula = transforms_active() or is_exporting()  # PyTorch takes it apart and differentiates it
         if k_rows is None and self.k < scores.shape[-1] and not formula:
             return _Lean(self.k)(scores, None)
         # not sigmoid(t), whose derivative p (1 - p) has no digits left where p is near 1
@@ -274,7 +275,12 @@ def _over_temperature(scores: Tensor, temperature: float, k: int | Tensor, mask:
     if temperature == 1 or not scores.numel():
         return scores
     scores = in_compute_type(scores)
-    high = split(apply_mask(scores, mask).detach(), k).high
+    usable = apply_mask(scores, mask).detach()
+    if isinstance(k, int):  # only this of the split, which takes several times as long
+        high = finite(usable).topk(k, sorted=False).values.amin(-1, keepdim=True)
+        high = high.masked_fill(high == float("-inf"), 0.0)
+    else:
+        high = split(usable, k).high
     x = (finite(scores) - high) / temperature
     # a quotient that overflows is a score as low as can be: -inf would take the label out of its row
     return torch.where(scores == float("-inf"), x, bounded(x))

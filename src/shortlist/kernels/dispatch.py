@@ -21,6 +21,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from shortlist.checks import is_exporting
 from shortlist.errors import ShortlistError
 
 try:  # after torch: both then share torch's OpenMP runtime and its pool of threads
@@ -100,7 +101,7 @@ def in_use() -> str:
 
 def native_serves(scores: Tensor) -> bool:
     """Whether the native kernels take this tensor. An exported model is to run without this package: none serves it."""
-    if not scores.is_cpu or scores.dtype not in _SERVED or native is None or torch.compiler.is_exporting():
+    if not scores.is_cpu or scores.dtype not in _SERVED or native is None or is_exporting():
         return False
     return _choice.name != "torch" and not (_choice.name == "triton" and INTERPRETED)
 
@@ -109,7 +110,7 @@ def triton_takes(scores: Tensor) -> bool:
     """Whether tensors of this device and type are Triton's business, whatever kernels it has."""
     if TRITON_LACK is not None or _choice.name == "torch" or scores.dtype not in _SERVED_BY_TRITON:
         return False
-    if torch.compiler.is_exporting():
+    if is_exporting():
         return False
     return scores.is_cuda or (INTERPRETED and scores.is_cpu and _choice.name == "triton")
 

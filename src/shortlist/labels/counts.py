@@ -82,17 +82,19 @@ class LabelCounts:
 def knows_absent(target: Tensor | SparseLabels | LabelCounts) -> bool:
     """Whether absent labels of a label matrix were recorded as present ones were, so that known labels stand for
     unknown ones. It is not so where none is known, nor where few are because nearly all that was recorded is present:
-    of the known entries more than two in three, while most are unknown. What learns from the known ones alone then
-    takes every label to be present nearly everywhere.
+    of the known entries more than two in three, while most are unknown (in rows that know any). What learns from the
+    known ones alone then takes every label to be present nearly everywhere.
 
     >>> knows_absent(torch.tensor([[1, 0, -1], [1, 1, 0]])), knows_absent(torch.tensor([[1, -1, -1], [1, 1, -1]]))
     (True, False)
     >>> knows_absent(torch.tensor([[1, -1, -1, -1, -1], [1, -1, 0, -1, 1]]))
     False
+    >>> knows_absent(torch.tensor([[1, 1, 1, 1, 0], [-1, -1, -1, -1, -1], [-1, -1, -1, -1, -1]]))
+    True
     """
     counts = LabelCounts.of(target)
     present, known = int(counts.present.sum()), int(counts.known.sum())
-    mostly_present = 3 * present > 2 * known and 2 * known < len(counts) * len(counts.known)
+    mostly_present = 3 * present > 2 * known and 2 * known < counts.judged * len(counts.known)
     return present < known and not mostly_present
 
 

@@ -28,7 +28,7 @@ def usual_objective(target: Tensor | SparseLabels) -> tuple[str, bool]:
     absent, present = int((target == 0).sum()), int((target == 1).sum())
     few = "no label is known to be absent (the target holds no 0)"
     if absent:
-        few = f"hardly any label is known to be absent ({absent} entries of the target, {present} to be present)"
+        few = f"few labels are known to be absent ({absent} entries of the target, {present} to be present)"
     warnings.warn(
         f"{few}: unknown ones are taken as absent, by the objective {name!r}, and sets hold as many labels as were "
         f"recorded, give k if more apply; objective='binary' learns from what is known alone; see the guide to partial "

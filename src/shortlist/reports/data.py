@@ -291,4 +291,5 @@ def _target(given: Any, shape: tuple[int, ...], name: str) -> NDArray[Any]:
             f"indices of shape {shape[:1]} or a label matrix of shape {shape}"
         )
     with errors_name(f"run {name!r}"):
-        return checked_target(torch.from_numpy(np.array(target)), shape[1]).numpy()  # type: ignore[union-attr]
+        native = torch.from_numpy(np.array(target, target.dtype.newbyteorder("=")))
+        return checked_target(native, shape[1]).numpy()  # type: ignore[union-attr]

@@ -157,8 +157,10 @@ def _as_trained(run: Run, source: Source) -> Source:
 def _images_at(run: Run, path: Path) -> dict[str, Any]:
     """The source of images in a folder for each label, or that a table lists: its own columns say more than those of
     the training data."""
-    reader = "image-table" if names_table(path) else "image-folder"
     trained, encoder = run.config.data.train, run.inputs.encoder
+    reader = "image-table" if names_table(path) else "image-folder"
+    if trained.reader == "coco" and path.suffix.lower() == ".json":
+        reader = "coco"
     assert not isinstance(encoder, TextEncoder), "asked for only where the run takes images"
     if trained.reader == reader:
         return {"reader": reader, **trained.options, "path": str(path)}

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from shortlist import ShortlistError
+from shortlist import ShortlistError, runs
 from shortlist.data import read_coco
 from shortlist.runs.guess import guess_source
 from tests.data.readers.made_files import assert_found, found, image, text, truncated
@@ -103,3 +103,14 @@ def test_fit_knows_the_file_and_asks_for_the_images(folder):
         guess_source(path)
     with pytest.raises(ShortlistError, match="it has no columns for --labels: the labels are COCO's categories"):
         guess_source(path, images=folder, labels=["category_id"])
+    path.write_text(path.read_text(), encoding="utf-8-sig")
+    assert guess_source(path, images=folder / "train2014") == guess
+
+
+def test_a_run_on_such_a_file_is_evaluated_on_another_one(folder):
+    source = {"reader": "coco", "path": str(folder / "instances.json"), "images": str(folder / "train2014"), "size": 8}
+    data = {"train": source, "validation": 1, "calibration": None}
+    config = {"data": data, "backbone": {"name": "mlp", "hidden": [4]}, "objective": "binary", "epochs": 1}
+    run = runs.train(config, folder / "run")["run"]
+    text(folder / "new.json", json.dumps(content()))
+    assert runs.evaluate(run, folder / "new.json")["judged"]["labels"] == 6

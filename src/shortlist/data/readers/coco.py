@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+from codecs import BOM_UTF8
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -89,7 +90,8 @@ def is_coco(path: Path) -> bool:
     if path.suffix.lower() != ".json" or not path.stat().st_size:
         return False
     with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        return bytes(content[:100]).lstrip().startswith(b"{") and all(content.find(key) >= 0 for key in _KEYS)
+        is_object = bytes(content[:100]).removeprefix(BOM_UTF8).lstrip().startswith(b"{")
+        return is_object and all(content.find(key) >= 0 for key in _KEYS)
 
 
 def coco_content(path: Path, lists: Sequence[str], findings: Findings) -> dict[str, list[Any]]:

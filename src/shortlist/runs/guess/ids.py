@@ -12,7 +12,7 @@ from shortlist.runs.guess.image_paths import named_images
 from shortlist.runs.guess.label_signs import LABEL_IDS
 
 _ID = re.compile("[a-z]I[dD]$")
-_CALLED = ("id", "index")
+_CALLED = ("id", "index", "unnamed: 0", "__index_level_0__")
 _FEW = 50  # rows, in which all cells may differ by chance
 
 
@@ -51,8 +51,7 @@ def is_called_id(name: str) -> bool:
     lower = name.lower()
     if lower in LABEL_IDS:
         return False
-    ends = lower.endswith(("_id", " id")) or _ID.search(name) is not None
-    return ends or lower in _CALLED or bool(name and is_nameless(name))
+    return lower in _CALLED or lower.endswith(("_id", " id")) or _ID.search(name) is not None
 
 
 def _is_unique(cells: FirstCells, name: str) -> bool:

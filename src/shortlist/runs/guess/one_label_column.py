@@ -4,7 +4,7 @@ import re
 import shlex
 from collections.abc import Sequence
 
-from shortlist.data.column_use import listed
+from shortlist.data.column_use import is_nameless, listed
 from shortlist.errors import ShortlistError
 from shortlist.runs.guess.first_cells import FirstCells
 from shortlist.runs.guess.ids import is_called_id
@@ -21,7 +21,7 @@ from shortlist.runs.guess.label_signs import (
 
 def one_column(cells: FirstCells, names: Sequence[str], notes: list[str]) -> str:
     """By its name, or the last one; else the only one of names."""
-    names = [name for name in names if not is_called_id(name)]
+    names = [name for name in names if not is_called_id(name) and not is_nameless(name)]
     called = {name.lower(): name for name in reversed(names)}
     for word in LABELS:
         if word in called and not (word == "y" and _is_measured(cells, called[word], names)):
@@ -64,7 +64,7 @@ def one_column(cells: FirstCells, names: Sequence[str], notes: list[str]) -> str
     last = _why_no_label(cells, names[-1]) if names else ""
     raise ShortlistError(
         f"{cells.path}: which columns are labels? Name them with --labels{such}; the columns are "
-        f"{listed([repr(name) for name in names])}{last}"
+        f"{listed([repr(name) for name in cells.names])}{last}"
     )
 
 
