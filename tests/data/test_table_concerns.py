@@ -41,6 +41,12 @@ def test_a_column_without_a_name_that_tells_nothing_is_no_warning(read: Any, cel
     assert not [concern for concern in table_concerns(data) if "name" in concern]
 
 
+def test_labels_of_lists_that_are_others_with_another_mark_between_are_a_warning(read: Any) -> None:
+    lists = ["joy;love", "joy, love", "joy", "love", "joy, love", "R, G"] * 2
+    (concern,) = table_concerns(read("a,y\n" + "".join(f'{n},"{row}"\n' for n, row in enumerate(lists)), separator=";"))
+    assert concern == "1 label is others with ',' between: 'joy, love': write one mark in all cells"
+
+
 def test_pieces_of_one_name_that_is_parted_at_its_comma_are_a_warning_that_another_mark_ends(read: Any) -> None:
     rows = [["Training, courses"], ["Books", "Training, courses"], ["Books"], ["Training, courses", "Talks"]] * 3
     written = {mark: "a,y\n" + "".join(f'{n},"{mark.join(row)}"\n' for n, row in enumerate(rows)) for mark in ",|"}
