@@ -187,11 +187,12 @@ def test_cells_that_never_hold_one_label_alone_are_several_labels(read: Any) -> 
     assert read(table, separator=";").vocabulary == ("x", "y", "z")
 
 
-def test_a_label_that_means_blank_is_a_warning_that_unknown_names_ends(read: Any) -> None:
-    table = "a,y\n1,cat\n2,NA\n3,dog\n"
+@pytest.mark.parametrize("blank", ["NA", "unsure"])
+def test_a_label_that_means_blank_is_a_warning_that_unknown_names_ends(blank: str, read: Any) -> None:
+    table = f"a,y\n1,cat\n2,{blank}\n3,dog\n"
     (found,) = table_concerns(read(table))
-    assert found == "'NA' is taken as a label: give unknown_names='[\"NA\"]' if that means that nothing is known"
-    mended = read(table, unknown_names=["NA"])
+    assert found.startswith(f"'{blank}' is taken as a label: give unknown_names='[\"{blank}\"]' if that means that")
+    mended = read(table, unknown_names=[blank])
     assert (table_concerns(mended), mended.target.tolist()) == ([], [0, -1, 1])
 
 

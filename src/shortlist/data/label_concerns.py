@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from torch import Tensor
 
-from shortlist.data.cells import NA_VALUES, UNKNOWN
+from shortlist.data.cells import NA_VALUES, UNKNOWN, UNSURE
 from shortlist.data.column_use import as_option, listed
 from shortlist.data.dataset import Dataset
 
@@ -157,7 +157,7 @@ def _once(dataset: Dataset, column: str, counts: Tensor | None) -> list[str]:
 
 
 def _blanks(dataset: Dataset) -> list[str]:
-    blank = [name for name in dataset.vocabulary if name in NA_VALUES or name.casefold() in UNKNOWN]
+    blank = [name for name in dataset.vocabulary if name in NA_VALUES or name.casefold() in UNKNOWN | UNSURE]
     if not blank:
         return []
     shown = listed([repr(name) for name in blank], 3)
