@@ -218,17 +218,40 @@ def test_labels_that_differ_in_case_and_a_label_that_is_alone_are_warnings(read:
     ]
 
 
-@pytest.mark.parametrize(("code", "told"), [("-999", True), ("999", True), ("-4", False), ("0.5", False)])
-def test_a_number_far_from_all_others_that_comes_often_may_stand_for_blank(read: Any, code: str, told: bool) -> None:
-    cells = [code if row % 10 == 0 else f"{row % 7 / 7:.3f}" for row in range(60)]
+@pytest.mark.parametrize(
+    ("code", "told", "step"),
+    [
+        ("-999", True, 1 / 7),
+        ("999", True, 1 / 7),
+        ("-4", False, 1 / 7),
+        ("0.5", False, 1 / 7),
+        ("-9", True, 1),  # of answers from 0 to 6
+        ("-5", False, 1),
+    ],
+)
+def test_a_number_far_from_all_others_that_comes_often_may_stand_for_blank(
+    read: Any, code: str, told: bool, step: float
+) -> None:
+    cells = [code if row % 10 == 0 else f"{row % 7 * step:.3g}" for row in range(60)]
     table = "\n".join(["a,y", *(f"{cell},{'owl' if row % 2 else 'cat'}" for row, cell in enumerate(cells))])
     data = read(table, as_table=True)
     concerns = [concern for concern in table_concerns(data) if "far from all others" in concern]
     assert concerns == ([] if not told else [
-        f"one number comes again and again, far from all others: 'a' ({code} in 6 rows): if it stands for blank, name "
-        f"it in data.na_values, as in '[NA, -999]'"
+        f"one number comes again and again, far from all others: 'a' ({code} in 6 rows): give "
+        f"data.na_values='[\"{code}\"]' if it stands for blank"
     ])  # fmt: skip
     assert not table_concerns(data, na_values=["", code])
+
+
+def test_all_codes_for_blank_are_told_and_the_advice_keeps_what_is_blank_already(read: Any) -> None:
+    cells = [("-9,1", "99,n/a", "-999,2")[row % 3] if row < 30 else f"{row % 5},3" for row in range(120)]
+    table = "\n".join(["a,b,y", *(f"{cell},{'owl' if row % 2 else 'cat'}" for row, cell in enumerate(cells))])
+    data = read(table, as_table=True)
+    (said,) = [concern for concern in table_concerns(data) if "far from all others" in concern]
+    assert "'a' (-999 in 10 rows), 'a' (99 in 10 rows): " in said
+    assert said.endswith("""give data.na_values='["-999", "99", "n/a"]' if they stand for blank""")
+    (said,) = [concern for concern in table_concerns(data, ["99", "-999", "n/a"]) if "far from all others" in concern]
+    assert "'a' (-9 in 10 rows): give data.na_values='[\"-9\", \"99\", \"-999\", \"n/a\"]' if it stands" in said
 
 
 def test_a_row_for_each_label_of_an_example_is_a_warning_that_one_cell_ends(read: Any) -> None:
