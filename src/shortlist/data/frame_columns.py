@@ -180,7 +180,7 @@ def _name(value: Any) -> str:
 
 
 def as_names(series: Any, na_values: tuple[str, ...]) -> NDArray[Any]:
-    blank, cells, unknown = series.isna().to_numpy(), series.tolist(), set(na_values)
+    blank, cells, unknown = series.isna().to_numpy(), series.tolist(), {*na_values, ""}  # as in a .csv
     name_of = {cell: _name(cell) for cell in {c for c in cells if type(c) is str}}  # of many rows they are few
     names = [name_of[cell] if type(cell) is str else _name(cell) for cell in cells]
     found = np.array([MISSING if name in unknown else name for name in names], dtype=object)
