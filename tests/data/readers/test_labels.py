@@ -345,7 +345,7 @@ def test_cells_of_label_columns_that_are_named_say_that_nothing_is_known(
     data = read(columns, ending, **options, unknown_names=[str(refused)])
     assert data.target.tolist() == [[1, 0], [0, 1], [-1, 1], [1, -1 if yes == "yes" else 0]]
     if no is not None:
-        with pytest.raises(ValueError, match=rf"; unknown_names='\[\"{refused}\"\]' takes it as unknown"):
+        with pytest.raises(ValueError, match=rf"give unknown_names='\[\"{refused}\"\]' if that means that nothing is"):
             read(columns, ending, **options)
 
 

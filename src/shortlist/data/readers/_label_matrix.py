@@ -69,7 +69,7 @@ def _column_as_numbers(
     words = "true/false, yes/no, ja/nein, oui/non, blank, unknown, uncertain"
     marks = "coding=marks takes any mark as present and blanks as absent"
     wrong = sorted({str(cells[row]) for row in bad})
-    taken = f"; unknown_names={as_option(wrong)} takes {'it' if len(wrong) == 1 else 'these'} as unknown"
+    taken = f"; give unknown_names={as_option(wrong)} if that means that nothing is known"
     allowed = f"{CODINGS[coding]}, {words}; label_columns names the columns that are labels; {marks}"
     allowed += taken if len(wrong) <= 5 else ""
     findings.rows(file, bad, lambda row: f"the column {name!r} is {cells[row]!r}: allowed are {allowed}")
@@ -151,7 +151,8 @@ def from_matrix(found: Any, given: Given, file: PathLike, findings: Findings) ->
     def message(row: int) -> str:
         value = dense[row, first[row]]
         blank = "; coding='nan' takes NaN as unknown (labels.from_nan)" if value != value else ""
-        blank = f"; unknown_names={as_option([f'{value:g}'])} takes it as unknown" if given.of_table else blank
+        if given.of_table:
+            blank = f"; give unknown_names={as_option([f'{value:g}'])} if that means that nothing is known"
         return f"label {names[first[row]]} is {value}: allowed are {CODINGS[given.coding]}{blank}"
 
     findings.rows(file, bad, message)
