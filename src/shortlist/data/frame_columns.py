@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from shortlist.data.cells import NA_VALUES, are_codes, are_vectors, is_number, written_list_of
 from shortlist.data.column_use import listed
 from shortlist.data.dates import YEAR_FIRST, are_dates, days_in, days_of
-from shortlist.data.unit_rows import KINDS, LOOKED_AT, units_in
+from shortlist.data.unit_rows import LOOKED_AT, TWO_ROWS, units_in
 from shortlist.data.written_numbers import READ, WrittenNumbers, decimal_in, trimmed
 from shortlist.errors import ShortlistError
 from shortlist.optional import require
@@ -78,7 +78,7 @@ def with_numbers(
     if says and read is None:
         raise ShortlistError(
             f"the first row of the frame is no example, but names the {says}: leave it out"
-            + (", and the next one, X.iloc[2:] and y[2:]" if says.startswith(KINDS) else ", X.iloc[1:] and y[1:]")
+            + (", and the next one, X.iloc[2:] and y[2:]" if says.startswith(TWO_ROWS) else ", X.iloc[1:] and y[1:]")
         )
     cells = {place: column for place, column in cells.items() if _has_digits(column)}
     written = WrittenNumbers(decimal_in(cells.values(), decimal) if read is None else read.get("decimal"))
