@@ -243,6 +243,17 @@ def test_a_number_far_from_all_others_that_comes_often_may_stand_for_blank(
     assert not table_concerns(data, na_values=["", code])
 
 
+def test_columns_with_slips_are_one_warning_whose_advice_ends_it(read: Any) -> None:
+    table = "a,b,y\n" + "".join(
+        f"{'DK' if row % 9 == 1 else row % 5},{'refused' if row % 9 == 2 else row % 7},{row % 2}\n" for row in range(90)
+    )
+    data = read(table, as_table=True)
+    (said,) = table_concerns(data)
+    assert said.startswith("2 columns are taken as names, because some of their cells are no numbers: 'a' (10 of 90: ")
+    assert said.endswith("""or give data.na_values='["DK", "refused"]' if they mean blank""")
+    assert table_concerns(data, ["DK", "refused"]) == []
+
+
 def test_all_codes_for_blank_are_told_and_the_advice_keeps_what_is_blank_already(read: Any) -> None:
     cells = [("-9,1", "99,n/a", "-999,2")[row % 3] if row < 30 else f"{row % 5},3" for row in range(120)]
     table = "\n".join(["a,b,y", *(f"{cell},{'owl' if row % 2 else 'cat'}" for row, cell in enumerate(cells))])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -99,7 +99,7 @@ def _names(dataset: Dataset, features: tuple[str, ...], na_values: Sequence[str]
     """Features that are taken as names, and look like numbers."""
     if not isinstance(dataset.inputs, TableRows):
         return []
-    found, blanks = [], _blanks(dataset.inputs.frame, features, na_values)
+    slips: dict[str, tuple[int, int, list[str]]] = {}  # column -> cells that are no numbers, all cells, which they are
     frame = with_numbers(dataset.inputs.frame, na_values=na_values)
     alike: dict[str, list[str]] = {kind: [] for kind in _LOOKS}
     counted: dict[str, dict[str, int]] = {}  # column -> cell -> how often
@@ -117,14 +117,22 @@ def _names(dataset: Dataset, features: tuple[str, ...], na_values: Sequence[str]
         if look is not None:
             alike[look].append(name)
         elif others and 2 * (wrong := sum(cells[cell] for cell in others)) < total:
-            known = [*others, *blanks]
-            option = f"data.na_values={as_option(known)}" if len(known) <= 20 else "all of them in data.na_values"
-            found.append(
-                f"the column {name!r} is taken as names, because {wrong} of {total} cells are no numbers: "
-                f"{listed([repr(cell) for cell in others], 3)}: mend them, or give {option} if they "
-                f"mean blank"
-            )
+            slips[name] = wrong, total, others
+    found = _slips(slips, _blanks(dataset.inputs.frame, features, na_values)) if slips else []
     return found + [f"{_columns(names)} {kind}: {_LOOKS[kind][1]}" for kind, names in alike.items() if names]
+
+
+def _slips(columns: Mapping[str, tuple[int, int, list[str]]], blanks: Sequence[str]) -> list[str]:
+    """One warning for all these columns, with one option: na_values that is given again is another list."""
+    known = [*dict.fromkeys(cell for _, _, cells in columns.values() for cell in cells), *blanks]
+    option = f"data.na_values={as_option(known)}" if len(known) <= 20 else "all of them in data.na_values"
+    remedy = f"mend them, or give {option} if they mean blank"
+    each = [(name, f"{some} of {of}", listed(list(map(repr, cells)), 3)) for name, (some, of, cells) in columns.items()]
+    if len(each) == 1:
+        ((name, some, shown),) = each
+        return [f"the column {name!r} is taken as names, because {some} cells are no numbers: {shown}: {remedy}"]
+    shown = listed([f"{name!r} ({some}: {cells})" for name, some, cells in each], 3)
+    return [f"{len(each)} columns are taken as names, because some of their cells are no numbers: {shown}: {remedy}"]
 
 
 def _blanks(frame: Any, features: Sequence[str], na_values: Sequence[str]) -> list[str]:
