@@ -117,6 +117,8 @@ def test_texts_that_mean_nothing_are_blanks_and_numbers_in_text_are_numbers() ->
     assert prepared.transform(table)[:, 1].tolist() == [0, 1, 0, 1]  # where x is blank
     only_question = Preprocessor.fit(table, na_values=["?"])
     assert only_question.numbers is None  # " NA " is a name now
+    empty = Preprocessor.fit(pd.concat([table.replace("-", "")] * 5), na_values=["?"])
+    assert "y ((missing), a, b)" in empty.describe()  # an empty text is blank, as it is in a .csv
 
 
 def test_text_ids_are_left_out_aloud() -> None:

@@ -41,6 +41,12 @@ def test_a_column_without_a_name_that_tells_nothing_is_no_warning(read: Any, cel
     assert not [concern for concern in table_concerns(data) if "name" in concern]
 
 
+def test_labels_of_lists_that_are_others_with_another_mark_between_are_a_warning(read: Any) -> None:
+    lists = ["joy;love", "joy, love", "joy", "love", "joy, love", "R, G"] * 2
+    (concern,) = table_concerns(read("a,y\n" + "".join(f'{n},"{row}"\n' for n, row in enumerate(lists)), separator=";"))
+    assert concern == "1 label is others with ',' between: 'joy, love': write one mark in all cells"
+
+
 def test_pieces_of_one_name_that_is_parted_at_its_comma_are_a_warning_that_another_mark_ends(read: Any) -> None:
     rows = [["Training, courses"], ["Books", "Training, courses"], ["Books"], ["Training, courses", "Talks"]] * 3
     written = {mark: "a,y\n" + "".join(f'{n},"{mark.join(row)}"\n' for n, row in enumerate(rows)) for mark in ",|"}
@@ -182,11 +188,12 @@ def test_cells_that_never_hold_one_label_alone_are_several_labels(read: Any) -> 
     assert read(table, separator=";").vocabulary == ("x", "y", "z")
 
 
-def test_a_label_that_means_blank_is_a_warning_that_unknown_names_ends(read: Any) -> None:
-    table = "a,y\n1,cat\n2,NA\n3,dog\n"
+@pytest.mark.parametrize("blank", ["NA", "unsure"])
+def test_a_label_that_means_blank_is_a_warning_that_unknown_names_ends(blank: str, read: Any) -> None:
+    table = f"a,y\n1,cat\n2,{blank}\n3,dog\n"
     (found,) = table_concerns(read(table))
-    assert found == "'NA' is taken as a label: give unknown_names='[\"NA\"]' if that means that nothing is known"
-    mended = read(table, unknown_names=["NA"])
+    assert found.startswith(f"'{blank}' is taken as a label: give unknown_names='[\"{blank}\"]' if that means that")
+    mended = read(table, unknown_names=[blank])
     assert (table_concerns(mended), mended.target.tolist()) == ([], [0, -1, 1])
 
 
@@ -212,17 +219,51 @@ def test_labels_that_differ_in_case_and_a_label_that_is_alone_are_warnings(read:
     ]
 
 
-@pytest.mark.parametrize(("code", "told"), [("-999", True), ("999", True), ("-4", False), ("0.5", False)])
-def test_a_number_far_from_all_others_that_comes_often_may_stand_for_blank(read: Any, code: str, told: bool) -> None:
-    cells = [code if row % 10 == 0 else f"{row % 7 / 7:.3f}" for row in range(60)]
+@pytest.mark.parametrize(
+    ("code", "told", "step"),
+    [
+        ("-999", True, 1 / 7),
+        ("999", True, 1 / 7),
+        ("-4", False, 1 / 7),
+        ("0.5", False, 1 / 7),
+        ("-9", True, 1),  # of answers from 0 to 6
+        ("-5", False, 1),
+    ],
+)
+def test_a_number_far_from_all_others_that_comes_often_may_stand_for_blank(
+    read: Any, code: str, told: bool, step: float
+) -> None:
+    cells = [code if row % 10 == 0 else f"{row % 7 * step:.3g}" for row in range(60)]
     table = "\n".join(["a,y", *(f"{cell},{'owl' if row % 2 else 'cat'}" for row, cell in enumerate(cells))])
     data = read(table, as_table=True)
     concerns = [concern for concern in table_concerns(data) if "far from all others" in concern]
     assert concerns == ([] if not told else [
-        f"one number comes again and again, far from all others: 'a' ({code} in 6 rows): if it stands for blank, name "
-        f"it in data.na_values, as in '[NA, -999]'"
+        f"one number comes again and again, far from all others: 'a' ({code} in 6 rows): give "
+        f"data.na_values='[\"{code}\"]' if it stands for blank"
     ])  # fmt: skip
     assert not table_concerns(data, na_values=["", code])
+
+
+def test_columns_with_slips_are_one_warning_whose_advice_ends_it(read: Any) -> None:
+    table = "a,b,y\n" + "".join(
+        f"{'DK' if row % 9 == 1 else row % 5},{'refused' if row % 9 == 2 else row % 7},{row % 2}\n" for row in range(90)
+    )
+    data = read(table, as_table=True)
+    (said,) = table_concerns(data)
+    assert said.startswith("2 columns are taken as names, because some of their cells are no numbers: 'a' (10 of 90: ")
+    assert said.endswith("""or give data.na_values='["DK", "refused"]' if they mean blank""")
+    assert table_concerns(data, ["DK", "refused"]) == []
+
+
+def test_all_codes_for_blank_are_told_and_the_advice_keeps_what_is_blank_already(read: Any) -> None:
+    cells = [("-9,1", "99,n/a", "-999,2")[row % 3] if row < 30 else f"{row % 5},3" for row in range(120)]
+    table = "\n".join(["a,b,y", *(f"{cell},{'owl' if row % 2 else 'cat'}" for row, cell in enumerate(cells))])
+    data = read(table, as_table=True)
+    (said,) = [concern for concern in table_concerns(data) if "far from all others" in concern]
+    assert "'a' (-999 in 10 rows), 'a' (99 in 10 rows): " in said
+    assert said.endswith("""give data.na_values='["-999", "99", "n/a"]' if they stand for blank""")
+    (said,) = [concern for concern in table_concerns(data, ["99", "-999", "n/a"]) if "far from all others" in concern]
+    assert "'a' (-9 in 10 rows): give data.na_values='[\"-9\", \"99\", \"-999\", \"n/a\"]' if it stands" in said
 
 
 def test_a_row_for_each_label_of_an_example_is_a_warning_that_one_cell_ends(read: Any) -> None:

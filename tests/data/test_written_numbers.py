@@ -119,9 +119,16 @@ def test_a_first_row_of_units_in_a_frame_is_refused() -> None:
         Preprocessor.fit(frame)
 
 
-def test_first_rows_of_orange_in_a_frame_are_refused() -> None:
-    frame = pd.DataFrame({"sex": ["d", None, "male", "female"], "name": ["string", "meta", "Ann", "Bo"]})
-    with pytest.raises(ShortlistError, match=r"kinds of the columns, as Orange does.*and the next one, X.iloc\[2:\]"):
+@pytest.mark.parametrize(
+    ("rows", "says"),
+    [
+        ([("d", "string"), (None, "meta")], "kinds of the columns, as Orange does"),
+        ([("Which sex?", "Name"), ('{"ImportId":"QID1"}', '{"ImportId":"QID2"}')], "questions .* as Qualtrics does"),
+    ],
+)
+def test_first_rows_of_orange_and_qualtrics_in_a_frame_are_refused(rows: list[Any], says: str) -> None:
+    frame = pd.DataFrame([*rows, ("male", "Ann"), ("female", "Bo")], columns=["sex", "name"])
+    with pytest.raises(ShortlistError, match=rf"{says}.*and the next one, X.iloc\[2:\]"):
         Preprocessor.fit(frame)
 
 

@@ -166,6 +166,12 @@ def test_cards_tell_unknown_from_absent() -> None:
     assert cards_by_name(single)["Example 2"]["known"] == "label unknown"
 
 
+def test_bars_of_right_labels_stand_by_their_scores_also_below_the_best() -> None:
+    scores = np.array([[-3.0, -2, 1, 4, 5, 6, 7, 8, 9], [9, 8, 7, 6, 5, 4, 1, -2, -3]])
+    data = from_scores(scores, (np.arange(9) < 3)[None].repeat(2, 0).astype(int), list("abcdefghi"), k=2)
+    assert "".join(bar["name"] for bar in cards_by_name(data)["Example 0"]["bars"]) == "ihgfecb"
+
+
 def test_tables_count_what_is_unknown_and_facts_say_what_judges() -> None:
     found = contents(partial())
     assert found["labels"]["unknown"] == [2, 1, 3, 1]

@@ -47,7 +47,10 @@ UNKNOWN = frozenset(
     {"unknown", "not known", "unlabelled", "unlabeled", "missing", "unbekannt", "inconnu", "desconocido"}
 )
 # beside yes and no they say the same; of a class they may be the name
-UNSURE = frozenset({"uncertain", "unsure", "not sure", "unclear", "unsicher", "unklar", "incertain", "incierto"})
+UNSURE = frozenset(
+    {"uncertain", "unsure", "not sure", "unclear", "unsicher", "unklar", "incertain", "incierto", "don't know",
+     "don\u2019t know", "dont know", "weiß nicht", "ne sait pas", "no sabe"}
+)  # fmt: skip
 
 
 def are_codes(cells: Collection[str]) -> bool:

@@ -53,7 +53,7 @@ def as_days(cell: str, order: str) -> float | None:
     (1.5, 1.75, None)
     """
     found = DATE.fullmatch(cell)
-    if found is None or (order == YEAR_FIRST) != bool(found[1]):
+    if found is None or (order == YEAR_FIRST and not found[1]):  # a year in front is never in doubt
         return None
     if found[1]:
         year, month, day, time = found[1], found[2], found[3], found[4]

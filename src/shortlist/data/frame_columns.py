@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from shortlist.data.cells import NA_VALUES, are_codes, are_vectors, is_number, written_list_of
 from shortlist.data.column_use import listed
 from shortlist.data.dates import YEAR_FIRST, are_dates, days_in, days_of
-from shortlist.data.unit_rows import KINDS, LOOKED_AT, units_in
+from shortlist.data.unit_rows import LOOKED_AT, TWO_ROWS, units_in
 from shortlist.data.written_numbers import READ, WrittenNumbers, decimal_in, trimmed
 from shortlist.errors import ShortlistError
 from shortlist.optional import require
@@ -78,7 +78,7 @@ def with_numbers(
     if says and read is None:
         raise ShortlistError(
             f"the first row of the frame is no example, but names the {says}: leave it out"
-            + (", and the next one, X.iloc[2:] and y[2:]" if says.startswith(KINDS) else ", X.iloc[1:] and y[1:]")
+            + (", and the next one, X.iloc[2:] and y[2:]" if says.startswith(TWO_ROWS) else ", X.iloc[1:] and y[1:]")
         )
     cells = {place: column for place, column in cells.items() if _has_digits(column)}
     written = WrittenNumbers(decimal_in(cells.values(), decimal) if read is None else read.get("decimal"))
@@ -180,7 +180,7 @@ def _name(value: Any) -> str:
 
 
 def as_names(series: Any, na_values: tuple[str, ...]) -> NDArray[Any]:
-    blank, cells, unknown = series.isna().to_numpy(), series.tolist(), set(na_values)
+    blank, cells, unknown = series.isna().to_numpy(), series.tolist(), {*na_values, ""}  # as in a .csv
     name_of = {cell: _name(cell) for cell in {c for c in cells if type(c) is str}}  # of many rows they are few
     names = [name_of[cell] if type(cell) is str else _name(cell) for cell in cells]
     found = np.array([MISSING if name in unknown else name for name in names], dtype=object)

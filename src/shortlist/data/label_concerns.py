@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from torch import Tensor
 
-from shortlist.data.cells import NA_VALUES, UNKNOWN
+from shortlist.data.cells import NA_VALUES, UNKNOWN, UNSURE
 from shortlist.data.column_use import as_option, listed
 from shortlist.data.dataset import Dataset
 
@@ -31,7 +31,9 @@ def label_concerns(dataset: Dataset, columns: tuple[str, ...], counts: Tensor | 
     found = names_alike(dataset.vocabulary)
     if not dataset.is_single:
         of_lists = len(columns) != dataset.num_labels
-        return found + (_always_together(dataset) + _blanks(dataset) if of_lists else _never_absent(dataset))
+        if not of_lists:
+            return found + _never_absent(dataset)
+        return found + _of_another_mark(dataset.vocabulary) + _always_together(dataset) + _blanks(dataset)
     several = _in_brackets(dataset) or _several(dataset)
     return several or found + _once(dataset, columns[0], counts) + _blanks(dataset) + _only_one(dataset)
 
@@ -76,6 +78,17 @@ def joined_names(names: Sequence[str]) -> tuple[str, list[str]]:
     if len(names) > 3 and all(" " in name.strip() for name in names) and min(words.values()) > 1:
         return " ", list(names)
     return "", []
+
+
+def _of_another_mark(names: Sequence[str]) -> list[str]:
+    """Labels of lists that are others with a mark between, as where tables that were joined have different ones."""
+    known = set(names)
+    for mark in _SEPARATORS:
+        joined = [repr(name) for name in names if mark in name and known.issuperset(map(str.strip, name.split(mark)))]
+        if joined:
+            have = "labels are others" if len(joined) > 1 else "label is others"
+            return [f"{len(joined)} {have} with {mark!r} between: {listed(joined, 3)}: write one mark in all cells"]
+    return []
 
 
 def _always_together(dataset: Dataset) -> list[str]:
@@ -144,7 +157,7 @@ def _once(dataset: Dataset, column: str, counts: Tensor | None) -> list[str]:
 
 
 def _blanks(dataset: Dataset) -> list[str]:
-    blank = [name for name in dataset.vocabulary if name in NA_VALUES or name.casefold() in UNKNOWN]
+    blank = [name for name in dataset.vocabulary if name in NA_VALUES or name.casefold() in UNKNOWN | UNSURE]
     if not blank:
         return []
     shown = listed([repr(name) for name in blank], 3)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -99,7 +99,7 @@ def _names(dataset: Dataset, features: tuple[str, ...], na_values: Sequence[str]
     """Features that are taken as names, and look like numbers."""
     if not isinstance(dataset.inputs, TableRows):
         return []
-    found, blanks = [], set()
+    slips: dict[str, tuple[int, int, list[str]]] = {}  # column -> cells that are no numbers, all cells, which they are
     frame = with_numbers(dataset.inputs.frame, na_values=na_values)
     alike: dict[str, list[str]] = {kind: [] for kind in _LOOKS}
     counted: dict[str, dict[str, int]] = {}  # column -> cell -> how often
@@ -107,7 +107,6 @@ def _names(dataset: Dataset, features: tuple[str, ...], na_values: Sequence[str]
         values = frame[name]
         if values.dtype.kind == "O":
             counts = values.map(lambda cell: str(cell).strip(), na_action="ignore").value_counts().to_dict()
-            blanks |= counts.keys() & set(na_values)
             counted[name] = {str(cell): int(often) for cell, often in counts.items() if cell not in na_values}
     for name, cells in counted.items():
         total = sum(cells.values())
@@ -118,14 +117,30 @@ def _names(dataset: Dataset, features: tuple[str, ...], na_values: Sequence[str]
         if look is not None:
             alike[look].append(name)
         elif others and 2 * (wrong := sum(cells[cell] for cell in others)) < total:
-            known = [*others, *sorted(blanks)]
-            option = f"data.na_values={as_option(known)}" if len(known) <= 20 else "all of them in data.na_values"
-            found.append(
-                f"the column {name!r} is taken as names, because {wrong} of {total} cells are no numbers: "
-                f"{listed([repr(cell) for cell in others], 3)}: mend them, or give {option} if they "
-                f"mean blank"
-            )
+            slips[name] = wrong, total, others
+    found = _slips(slips, _blanks(dataset.inputs.frame, features, na_values)) if slips else []
     return found + [f"{_columns(names)} {kind}: {_LOOKS[kind][1]}" for kind, names in alike.items() if names]
+
+
+def _slips(columns: Mapping[str, tuple[int, int, list[str]]], blanks: Sequence[str]) -> list[str]:
+    """One warning for all these columns, with one option: na_values that is given again is another list."""
+    known = [*dict.fromkeys(cell for _, _, cells in columns.values() for cell in cells), *blanks]
+    option = f"data.na_values={as_option(known)}" if len(known) <= 20 else "all of them in data.na_values"
+    remedy = f"mend them, or give {option} if they mean blank"
+    each = [(name, f"{some} of {of}", listed(list(map(repr, cells)), 3)) for name, (some, of, cells) in columns.items()]
+    if len(each) == 1:
+        ((name, some, shown),) = each
+        return [f"the column {name!r} is taken as names, because {some} cells are no numbers: {shown}: {remedy}"]
+    shown = listed([f"{name!r} ({some}: {cells})" for name, some, cells in each], 3)
+    return [f"{len(each)} columns are taken as names, because some of their cells are no numbers: {shown}: {remedy}"]
+
+
+def _blanks(frame: Any, features: Sequence[str], na_values: Sequence[str]) -> list[str]:
+    """What is to stay blank where further cells are named: what was given, or those of the usual cells that occur."""
+    if tuple(na_values) != NA_VALUES:
+        return list(na_values)
+    texts = (frame[name].dropna() for name in features if frame[name].dtype.kind == "O")
+    return sorted({str(cell).strip() for values in texts for cell in values} & set(NA_VALUES))
 
 
 def _mostly(cells: Iterable[str], pattern: re.Pattern[str]) -> bool:
@@ -140,26 +155,33 @@ def _columns(names: Sequence[str]) -> str:
 
 
 def _codes_for_blank(dataset: Dataset, features: tuple[str, ...], na_values: Sequence[str]) -> list[str]:
-    """Features of which one number comes again and again, and is far from all others: -999 may stand for blank."""
+    """Features of which one number comes again and again, and is far from all others: -999 may stand for blank; so may
+    one below 0 among whole numbers that are not, be it nearer."""
     if not isinstance(dataset.inputs, TableRows):
         return []
-    shown = []
+    shown, codes, known = [], [], [float(cell) for cell in na_values if is_number(cell)]
     for name in features:
         values = dataset.inputs.frame[name]
         if values.dtype.kind not in "iuf" or len(values) < _ROWS:
             continue
         numbers = values.to_numpy(dtype=np.float64)
-        numbers = numbers[np.isfinite(numbers)]
-        for end in (numbers.min(), numbers.max()) if len(numbers) else ():
+        numbers = numbers[np.isfinite(numbers) & ~np.isin(numbers, known)]
+        for furthest in (np.max, np.min, np.max) if len(numbers) else ():  # 99 may be found when -999 is gone
+            end = float(furthest(numbers))
             others, times = numbers[numbers != end], int((numbers == end).sum())
             spread = np.ptp(others) if len(others) else 0.0
-            far = spread > 0 and np.abs(others - end).min() > _FAR * spread
-            if far and times >= max(_OFTEN, len(numbers) // 200) and f"{end:g}" not in na_values:
+            negative = end < 0 and len(others) > 0 and others.min() >= 0 and bool((others % 1 == 0).all())
+            far = spread > 0 and np.abs(others - end).min() > (1 if negative else _FAR) * spread
+            if far and times >= max(_OFTEN, len(numbers) // 200):
+                numbers = others
                 shown.append(f"{name!r} ({end:g} in {times} rows)")
+                codes.append(f"{end:g}")
     if not shown:
         return []
     said = f"one number comes again and again, far from all others: {listed(shown, 3)}"
-    return [f"{said}: if it stands for blank, name it in data.na_values, as in '[NA, -999]'"]
+    option = as_option([*dict.fromkeys(codes), *_blanks(dataset.inputs.frame, features, na_values)])
+    stand = "it stands" if len(shown) == 1 else "they stand"
+    return [f"{said}: give data.na_values={option} if {stand} for blank"]
 
 
 def _ids(dataset: Dataset, features: tuple[str, ...], no_ids: bool, na_values: Sequence[str]) -> list[str]:

@@ -1,4 +1,5 @@
-"""A row of units below the names of the columns: kg, cm, years; or the two of Orange: kinds of columns, and uses."""
+"""A row of units below the names of the columns: kg, cm, years; or the two of Orange: kinds of columns, and uses;
+or the two of Qualtrics: questions, and ids."""
 
 from __future__ import annotations
 
@@ -14,6 +15,8 @@ LOOKED_AT = 50  # rows
 _FEWEST = 3  # numbers of a column
 _WORD = re.compile(r"[^\W\d_]|[%\u2030\u00b0]")
 KINDS = "kinds of the columns, as Orange does"
+QUESTIONS = "questions of the columns, as Qualtrics does"
+TWO_ROWS = (KINDS, QUESTIONS)
 _ORANGE = {"c", "d", "s", "t", "continuous", "discrete", "string", "time"}
 _USES = re.compile(r"class|meta|ignore|[\w-]+=\S+|[im]")  # in the next row
 _IN_BRACKETS = re.compile(r"\(.*\)|\[.*\]|<.*>")
@@ -35,6 +38,8 @@ def units_in(columns: Mapping[str, Sequence[Any]]) -> str:
     are_uses = any(len(word) > 1 for word in uses) and all(map(_USES.fullmatch, uses))
     if are_uses and _ORANGE & set(kinds.values()):
         return f"{KINDS}: {_shown(kinds)}"
+    if any(str(cell).startswith('{"ImportId"') for cells in columns.values() for cell in cells[1:2]):
+        return QUESTIONS
     first = {name: _known(cells[0]) for name, cells in columns.items() if len(cells)}
     units = {
         name: cell

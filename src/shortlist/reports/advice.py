@@ -88,7 +88,7 @@ def cautions(
         found.append(
             "No label is known to be absent here, or hardly any, so that next to nothing counts as wrong: precision, "
             "F1 and average precision say little, and larger sets look better. If a blank cell of a table means "
-            "absent, coding=marks says so."
+            "absent, coding=marks says so; if all labels of a list are in it, rest=absent."
         )
     if rows < FEW_ROWS:
         examples = f"Only {rows} examples judge" if rows != 1 else "Only 1 example judges"

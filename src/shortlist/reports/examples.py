@@ -104,7 +104,7 @@ def _card_maker(
         scores, inside = shown[row], set(sets[row])
         right = set(examples.present[row])
         order = np.argsort(-scores, kind="stable")[:_BARS].tolist()
-        order += sorted(right - set(order))[:2]  # the right label is shown wherever it stands
+        order += sorted(right - set(order), key=lambda label: -scores[label])[:2]  # shown wherever it stands
         finite = scores[np.isfinite(scores)]
         low = 0.0 if run.probabilities or not len(finite) else min(0.0, float(finite.min()))
         high = 1.0 if run.probabilities or not len(finite) else max(float(finite.max()), low + 1e-9)

@@ -419,6 +419,8 @@ def test_a_packed_line_without_end_is_not_unpacked(read: Read, monkeypatch: pyte
         ("ham\tGo until Jurong point crazy\nspam\tfree\nham\tok\nham\tfine\n", None),
         ("p,x,s,n\ne,x,s,y\np,b,s,n\np,x,y,n\ne,x,s,w\n", None),
         ("kind,length\noak,3\nkind,length\nelm,4\n", 3),
+        ("kind,length\noak,3\n\ufeffkind,length\nelm,4\n", 3),  # each file began with a byte order mark
+        ('"kind","length"\noak,3\n\ufeff"kind","length"\nelm,4\n', 3),
         ("text,label\ngood,pos\ntext,neg\nlabel,pos\nso so,neg\n", 0),  # a comment may be any word
         ("red,blue\nred,\n,blue\nred,\n,\n", 0),  # marks for yes
         ("year,2019,2020\noak,3,4\nelm,5,6\noak,7,8\n", 0),

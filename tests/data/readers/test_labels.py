@@ -336,6 +336,20 @@ def test_columns_of_one_mark_or_two_words_are_no_names(read: Read, mark: str) ->
 
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+@pytest.mark.parametrize(("yes", "no", "refused"), [("yes", "no", "refused"), (1, 0, 99), ("x", None, "?!")])
+def test_cells_of_label_columns_that_are_named_say_that_nothing_is_known(
+    read: Read, ending: str, yes: Any, no: Any, refused: Any
+) -> None:
+    columns = {"joy": [yes, no, refused, yes], "love": [no, yes, yes, "don't know" if yes == "yes" else no]}
+    options = {"label_columns": ["joy", "love"], "coding": "label-matrix" if no is not None else "marks"}
+    data = read(columns, ending, **options, unknown_names=[str(refused)])
+    assert data.target.tolist() == [[1, 0], [0, 1], [-1, 1], [1, -1 if yes == "yes" else 0]]
+    if no is not None:
+        with pytest.raises(ValueError, match=rf"give unknown_names='\[\"{refused}\"\]' if that means that nothing is"):
+            read(columns, ending, **options)
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
 def test_true_and_false_are_spelt_alike_whichever_file_they_are_in(read: Read, ending: str) -> None:
     assert read({"kind": [True, False, True]}, ending).vocabulary == ("false", "true")
     assert read({"kind": [True, False, True]}, ending, vocabulary=["True", "False"]).target.tolist() == [0, 1, 0]

@@ -330,10 +330,13 @@ def _comes_again(name: str, cells: Sequence[str | None]) -> bool:
 
 
 def _rows_of_names(header: Sequence[str], table: Any) -> list[int]:
-    """The rows that are the names of the columns."""
-    is_name = require("pyarrow.compute").equal(table.column(0), header[0]).fill_null(False)  # quickly found to be none
+    """The rows that are the names of the columns, also behind the mark that begins a file of Excel's."""
+    first = [f"{mark}{header[0]}" for mark in ("", "\ufeff")] + [f'\ufeff"{header[0]}"']
+    values = require("pyarrow").array(first)
+    is_name = require("pyarrow.compute").is_in(table.column(0), value_set=values)  # quickly found to be none
     rows = np.flatnonzero(is_name.to_numpy()).tolist() if header[0] and len(header) > 1 else []
-    return [row for row in rows if all(table.column(place)[row].as_py() == name for place, name in enumerate(header))]
+    names = list(enumerate(header))[1:]
+    return [row for row in rows if all(table.column(place)[row].as_py() == name for place, name in names)]
 
 
 def _note_all(path: Path, mark: str, encoding: str, columns: Sequence[str] | None, findings: Findings) -> None:

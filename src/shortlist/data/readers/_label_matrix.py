@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from shortlist import labels
-from shortlist.data.cells import NA_VALUES, NO, UNKNOWN, UNSURE, YES
+from shortlist.data.cells import NA_VALUES, NO, UNKNOWN, UNSURE, YES, is_number
+from shortlist.data.column_use import as_option
 from shortlist.data.dataset import default_names
 from shortlist.data.limits import check_unpacked
 from shortlist.data.readers._columns import Columns
@@ -26,15 +27,29 @@ from shortlist.labels.sparse_labels import SparseLabels
 from shortlist.optional import require
 
 
-def columns_as_numbers(table: Columns, names: Sequence[str], coding: str, file: PathLike, findings: Findings) -> Any:
-    """A matrix (N, L) of a column per label, in the coding's numbers, NaN where blank; every wrong cell is noted."""
+def columns_as_numbers(
+    table: Columns,
+    names: Sequence[str],
+    coding: str,
+    file: PathLike,
+    findings: Findings,
+    unknown: Sequence[str] = (),
+) -> Any:
+    """A matrix (N, L) of a column per label, in the coding's numbers, NaN where blank; every wrong cell is noted.
+    ``unknown``: cells that say that nothing is known."""
     absent = -1.0 if coding == "signed" else 0.0
-    found = [_column_as_numbers(table.array(name), name, absent, coding, file, findings) for name in names]
+    found = [_column_as_numbers(table.array(name), name, absent, coding, file, findings, unknown) for name in names]
     return np.stack(found, axis=1)
 
 
 def _column_as_numbers(
-    cells: NDArray[Any], name: str, absent: float, coding: str, file: PathLike, findings: Findings
+    cells: NDArray[Any],
+    name: str,
+    absent: float,
+    coding: str,
+    file: PathLike,
+    findings: Findings,
+    unknown: Sequence[str],
 ) -> NDArray[np.float64]:
     if cells.ndim != 1:
         findings.add(file, f"the column {name!r} holds lists: a column per label holds {CODINGS[coding]}")
@@ -42,18 +57,27 @@ def _column_as_numbers(
     if cells.dtype.kind == "b":
         return np.where(cells, 1.0, absent)
     if cells.dtype.kind in "iuf":
-        return cells.astype(np.float64)
+        codes = [float(word) for word in unknown if is_number(word)]
+        return np.where(np.isin(cells, codes), _nothing_known(coding), cells.astype(np.float64))
     meaning = {cell: number_of(cell, absent) for cell in set(map(_hashable, cells.tolist()))}
     found = np.array([meaning[_hashable(cell)] for cell in cells.tolist()])
     if coding == "marks":
         found = np.where(np.isinf(found), 1.0, found)
         found[[str(cell).strip().lower() in UNKNOWN | UNSURE for cell in cells.tolist()]] = -1.0
+    found[[str(cell).strip() in unknown for cell in cells.tolist()]] = _nothing_known(coding)
     bad = np.flatnonzero(np.isinf(found)).tolist()
     words = "true/false, yes/no, ja/nein, oui/non, blank, unknown, uncertain"
     marks = "coding=marks takes any mark as present and blanks as absent"
+    wrong = sorted({str(cells[row]) for row in bad})
+    taken = f"; give unknown_names={as_option(wrong)} if that means that nothing is known"
     allowed = f"{CODINGS[coding]}, {words}; label_columns names the columns that are labels; {marks}"
+    allowed += taken if len(wrong) <= 5 else ""
     findings.rows(file, bad, lambda row: f"the column {name!r} is {cells[row]!r}: allowed are {allowed}")
     return np.where(np.isinf(found), np.nan, found)
+
+
+def _nothing_known(coding: str) -> float:
+    return -1.0 if coding == "marks" else math.nan  # where a blank is absent
 
 
 def _hashable(cell: Any) -> Any:
@@ -127,6 +151,8 @@ def from_matrix(found: Any, given: Given, file: PathLike, findings: Findings) ->
     def message(row: int) -> str:
         value = dense[row, first[row]]
         blank = "; coding='nan' takes NaN as unknown (labels.from_nan)" if value != value else ""
+        if given.of_table:
+            blank = f"; give unknown_names={as_option([f'{value:g}'])} if that means that nothing is known"
         return f"label {names[first[row]]} is {value}: allowed are {CODINGS[given.coding]}{blank}"
 
     findings.rows(file, bad, message)

@@ -122,7 +122,8 @@ def read_features(
         uncertain: in CheXpert's coding, what -1 becomes: "unknown", "present" or "absent"; or for each label by name.
         separator: of a column of names, what stands between several labels of one example.
         rest: of lists and names with a separator, what the labels are that are not listed: "absent" or "unknown".
-        unknown_names: of a column of names, those that mean that the label is unknown, as blank does. In a list, or
+        unknown_names: of a column of names, those that mean that the label is unknown, as blank does; of a column per
+            label, further cells that mean it, such as "refused" or 99. In a list, or
             between separators, such a name says that all labels that are not beside it are unknown; "" says so of blank
             cells, which otherwise are examples without labels.
         decimal: of numbers in texts, what stands before the digits of a fraction; if nothing is given, the point in
@@ -210,7 +211,7 @@ def read_features(
         names=name_columns,
     )
     inputs = widened(inputs, inputs_file, num_features, findings)
-    written = _labels(labels_file, labels_key, label_columns, coding, vocabulary, findings)
+    written = _labels(labels_file, labels_key, label_columns, coding, vocabulary, findings, unknown_names)
     written = widened(written, labels_file, num_labels, findings)
     found = {what: get_array(labels_file, key, findings, as_text=what == "ids") for what, key in keys.items()}
     findings.stop_if_any()
@@ -324,6 +325,7 @@ def _labels(
     coding: Coding,
     vocabulary: Sequence[str] | None,
     findings: Findings,
+    unknown: Sequence[str],
 ) -> Any:
     """What a file holds of labels: an array, or a column, or numbers of a column for each."""
     if file is None or file.table is None:
@@ -335,7 +337,7 @@ def _labels(
             if names is not None:
                 return names
             return blanks_are_unknown(
-                columns_as_numbers(file.table, columns, coding, file.path, findings), coding
+                columns_as_numbers(file.table, columns, coding, file.path, findings, unknown), coding
             )
         if key in file.keys:
             return blanks_are_unknown(column_of_labels(file.table, key), coding)

@@ -106,7 +106,7 @@ def read_image_table(
         written = names
     elif columns is not None:
         vocabulary = columns if vocabulary is None else vocabulary
-        written = columns_as_numbers(table, columns, coding, path, findings)
+        written = columns_as_numbers(table, columns, coding, path, findings, unknown_names)
     else:
         written = column_of_labels(table, label_column)
         if labels == "name" and written.dtype.kind in "biuf":

@@ -18,7 +18,7 @@ from shortlist.data.readers._csv import TEXT_ENDINGS, above_names, csv_table, de
 from shortlist.data.readers._json_tables import json_table
 from shortlist.data.readers._label_lists import names_in_columns, written_list
 from shortlist.data.readers.findings import EMPTY, Findings
-from shortlist.data.unit_rows import KINDS
+from shortlist.data.unit_rows import TWO_ROWS
 from shortlist.errors import ShortlistError
 from shortlist.files import PathLike
 from shortlist.optional import require
@@ -108,7 +108,7 @@ def open_table(
 def _without_units(table: TextColumns | TypedColumns, file: Path, findings: Findings) -> Columns:
     """The table; noted, where its first row holds the units of the columns, or their kinds."""
     if says := table.units_in_first_row():
-        it = "it and the next line" if says.startswith(KINDS) else "it"
+        it = "it and the next line" if says.startswith(TWO_ROWS) else "it"
         findings.add(file, f"this is no example, but names the {says}: delete {it}", 0)
     return table
 

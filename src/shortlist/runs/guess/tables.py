@@ -79,6 +79,8 @@ def guess_table(
         numbers = " (all columns: data.train.reader=features)" if others else ""
         notes.append(f"texts: the column {texts[0]!r}{more}{numbers}")
         return Guess({"reader": "text-table", "text_column": texts[0], **source}, False, True, notes)
+    texts = find_texts(cells, [name for name in used if name], "features")  # also those that looked like labels
+    others = [name for name in others if name not in texts]
     counted = [name for name in texts if tell_apart(list(map(str, cells.written(name))))]  # no web addresses
     if counted:
         beside = ", beside the other columns" if others or len(counted) < len(texts) else ""
