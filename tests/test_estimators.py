@@ -17,7 +17,7 @@ import torch
 from scipy.sparse import csr_array, csr_matrix
 from scipy.special import softmax
 from sklearn.base import clone
-from sklearn.datasets import make_blobs, make_multilabel_classification
+from sklearn.datasets import load_wine, make_blobs, make_multilabel_classification
 from sklearn.exceptions import DataConversionWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score, f1_score, label_ranking_average_precision_score
@@ -1003,6 +1003,15 @@ def test_partial_fit_learns_and_recalibrates() -> None:
     assert model.score(X, NAMES[Y]) > 0.6
     assert model.predict_sets(X).sizes.mean() == pytest.approx(2, abs=0.4)
     assert len(model.history_) == 9
+
+
+def test_partial_fit_learns_in_few_steps() -> None:
+    x, y = load_wine(return_X_y=True)
+    rows = np.random.default_rng(0).permutation(len(y))
+    model = SetClassifier(random_state=0)
+    for part in np.array_split(rows[:120], 4):
+        model.partial_fit(x[part], y[part], classes=range(3))
+    assert model.score(x[rows[120:]], y[rows[120:]]) > 0.7
 
 
 def test_partial_fit_wants_all_labels_first() -> None:

@@ -17,7 +17,7 @@ from sklearn.utils.validation import (
     check_consistent_length,
     check_is_fitted,
 )
-from torch import Tensor
+from torch import Tensor, nn
 
 from shortlist.data import Dataset
 from shortlist.data.preprocessing import Preprocessor
@@ -410,6 +410,9 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _build(self, train_target: Tensor) -> None:
         self.learner_ = new_learner(self._model, self._for_objective(train_target), self._seed)
+        if not self.hidden_ and self.objective_ in FULL_BATCH:  # from zero, as "lbfgs": few steps never undo chance
+            for weight in self.learner_.objective.parameters():
+                nn.init.zeros_(weight)
 
     def _objective_options(self, kind: Any, num_labels: int) -> dict[str, Any]:
         options = dict(self.objective_options or {})
