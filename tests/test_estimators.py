@@ -775,6 +775,15 @@ def test_a_grid_search_over_rules_scores_the_sets_of_each() -> None:
     assert model.predict_sets(X).sizes.min() == 1
 
 
+def test_a_scorer_sees_the_sets_of_a_search_within_a_pipeline_and_the_other_way_round() -> None:
+    tried = {"setclassifier__k": [1, 2]}
+    search = GridSearchCV(make_pipeline(classifier()), tried, cv=2, scoring=set_scorer("coverage"))
+    model = make_pipeline(StandardScaler(), search).fit(X, Y)
+    assert search.best_params_ == {"setclassifier__k": 2}
+    sets = search.best_estimator_[-1].predict_sets(model[0].transform(X))
+    assert set_scorer("coverage")(model, X, Y) == np.mean(sets.to_dense()[np.arange(300), Y])
+
+
 def test_a_scorer_of_something_else_is_refused() -> None:
     with pytest.raises(ValueError, match="no set metric 'f2'"):
         set_scorer("f2")
@@ -872,6 +881,38 @@ def test_texts_alone_are_told_to_come_in_a_frame(make: Any) -> None:
     texts = make(["so happy", "so sad"] * 10)
     with pytest.raises(ShortlistError, match="give a frame with a column of them"):
         SetClassifier().fit(texts, ["joy", "sorrow"] * 10)
+
+
+def test_what_a_masked_array_hides_is_not_learnt() -> None:
+    hidden = np.arange(len(X)) < 3
+    with pytest.raises(ShortlistError, match="y is a masked array, which hides 3 of 300: say what they are"):
+        SetClassifier().fit(X, np.ma.masked_array(Y, hidden))
+    with pytest.raises(ShortlistError, match="X is a masked array, which hides 18 of 1800"):
+        SetClassifier().fit(np.ma.masked_array(X, np.outer(hidden, np.ones(6))), Y)
+
+
+def test_a_frame_may_have_a_form_of_its_own_for_arrow() -> None:
+    class Polars:
+        """polars, which is not installed here."""
+
+        columns, __arrow_c_stream__ = ("tags",), None
+
+        def to_arrow(self) -> pa.Table:
+            return pa.table({"tags": [["a"], ["b"]] * 150})
+
+    y = ["yes", "no"] * 150
+    assert classifier().fit(Polars(), y).score(Polars(), y) == 1
+
+
+def test_a_frame_that_was_not_collected_is_told() -> None:
+    class LazyFrame:
+        columns = ()
+
+        def collect(self) -> pd.DataFrame:
+            return pd.DataFrame(X)
+
+    with pytest.raises(ShortlistError, match=r"a LazyFrame holds no rows yet: give what its collect\(\) returns"):
+        SetClassifier().fit(LazyFrame(), Y)
 
 
 def test_dates_of_a_frame_are_learnt_from_and_durations_left_out_aloud() -> None:

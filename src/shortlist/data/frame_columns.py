@@ -36,7 +36,13 @@ def frame_of(X: Any) -> Any:
         return None
     if hasattr(X, "iloc"):
         return X
-    return require("pyarrow").table(X).to_pandas() if hasattr(X, "__arrow_c_stream__") else None
+    if not hasattr(X, "__arrow_c_stream__"):
+        if hasattr(X, "collect"):
+            raise ShortlistError(f"a {type(X).__name__} holds no rows yet: give what its collect() returns")
+        return None
+    # polars hands over views of texts, of which pyarrow makes no lists; its own to_arrow makes texts
+    table = X.to_arrow() if hasattr(X, "to_arrow") else require("pyarrow").table(X)
+    return table.to_pandas()
 
 
 def column_names(frame: Any) -> tuple[str, ...]:
