@@ -239,6 +239,15 @@ def test_a_frame_of_pandas_nullable_types_is_a_label_matrix(kind: str) -> None:
         read_target(frame)
 
 
+def test_labels_with_names_of_several_levels_travel(tmp_path: Path) -> None:
+    y = pd.DataFrame(MY, columns=pd.MultiIndex.from_product([["topic"], list("abcde")]))
+    model = classifier("binary").fit(MX, y)
+    model.save(tmp_path / "model")
+    loaded = SetClassifier.load(tmp_path / "model")
+    assert loaded.classes_.tolist() == model.classes_.tolist() == [f"('topic', '{name}')" for name in "abcde"]
+    assert loaded.score(MX, y) == model.score(MX, y)
+
+
 def test_classes_that_are_numbers_held_as_objects_are_numbers() -> None:
     labels, target = read_target(np.array([3, 1, 3], dtype=object))
     assert labels.dtype == np.int64
@@ -889,6 +898,8 @@ def test_what_a_masked_array_hides_is_not_learnt() -> None:
         SetClassifier().fit(X, np.ma.masked_array(Y, hidden))
     with pytest.raises(ShortlistError, match="X is a masked array, which hides 18 of 1800"):
         SetClassifier().fit(np.ma.masked_array(X, np.outer(hidden, np.ones(6))), Y)
+    with pytest.raises(ShortlistError, match="sample_weight is a masked array"):
+        SetClassifier().fit(X, Y, sample_weight=np.ma.masked_array(np.ones(300), hidden))
 
 
 def test_a_frame_may_have_a_form_of_its_own_for_arrow() -> None:

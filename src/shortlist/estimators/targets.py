@@ -124,6 +124,8 @@ def _sparse_target(matrix: Any, names: Any, classes: Any) -> tuple[NDArray[Any],
 
 def _column_names(count: int, names: Any, classes: Any) -> NDArray[Any]:
     """The labels of so many columns."""
+    if getattr(names, "nlevels", 1) > 1:
+        names = names.map(str)  # names of several levels, which no file holds
     labels = np.arange(count) if names is None else np.asarray(names)
     if classes is not None:
         if len(classes) != count:
