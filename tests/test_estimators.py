@@ -879,6 +879,8 @@ def test_an_index_of_y_in_another_order_is_told() -> None:
     frame, labels = pd.DataFrame(X, columns=list("abcdef")), pd.Series(Y)
     with pytest.warns(ShortlistWarning, match=r"index of X in another order, .* give y\.loc\[X\.index\]"):
         classifier().fit(frame, labels[::-1])
+    with pytest.warns(ShortlistWarning, match=r"give sample_weight\.loc\[X\.index\]"):
+        classifier().fit(frame, labels, sample_weight=(labels + 1)[::-1])
     with warnings.catch_warnings():
         warnings.simplefilter("error", ShortlistWarning)
         classifier().fit(frame[::-1], labels[::-1])

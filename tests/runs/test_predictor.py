@@ -367,6 +367,12 @@ def test_labels_of_pandas_may_be_unknown() -> None:
         assert found.rules["conformal-0.3"].to_json() == wanted.rules["conformal-0.3"].to_json()
 
 
+def test_an_index_of_labels_in_another_order_is_told() -> None:
+    scores, labels = pd.DataFrame(np.eye(3).repeat(9, 0)), pd.Series(np.arange(27) // 9)
+    with pytest.warns(ShortlistWarning, match=r"index of X in another order, .* give labels\.loc\[X\.index\]"):
+        sl.calibrate(scores, labels[::-1], rule="conformal:alpha=0.2")
+
+
 @pytest.mark.parametrize("make", [list, pd.Series, lambda rows: [set(row) for row in rows]])
 def test_labels_may_be_several_names_of_each_row(make: Any) -> None:
     scores, several = torch.randn(40, 3), [["ant", "cat"], ["bee"], []] * 13 + [["cat"]]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_array, validate_data
 from torch import Tensor
 
-from shortlist.data.frame_columns import frame_of
+from shortlist.data.frame_columns import frame_of, warn_of_order
 from shortlist.data.preprocessing import Preprocessor
 from shortlist.errors import ShortlistError, ShortlistWarning
 from shortlist.labels.label_set_inputs import check_stored
@@ -64,14 +64,10 @@ def _is_valid_array(model: SetClassifier, X: Any) -> bool:
 
 
 def check_rows(X: Any, y: Any) -> None:
-    """An error where ``X`` is texts alone, and a warning where the index of ``y`` is that of ``X`` in another order."""
+    """An error where ``X`` is texts alone, and a warning where rows of ``X`` and ``y`` are in different orders."""
     if (getattr(X, "ndim", 0) == 1 or isinstance(X, list | tuple)) and isinstance(next(iter(X), None), str):
         raise ShortlistError("X holds texts alone: give a frame with a column of them, pandas.DataFrame({'text': X})")
-    if not hasattr(X, "iloc") or not hasattr(y, "iloc") or X.index.equals(y.index):
-        return
-    if len(X) == len(y) and X.index.is_unique and X.index.sort_values().equals(y.index.sort_values()):
-        said = "y has the index of X in another order, and rows are matched by their place: if that is not meant, give"
-        warnings.warn(f"{said} y.loc[X.index]", ShortlistWarning, stacklevel=4)
+    warn_of_order(X, y, "y", stacklevel=5)
 
 
 def objects_as_frame(X: NDArray[Any], fitted: Any = None) -> Any:

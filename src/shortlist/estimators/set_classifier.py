@@ -20,6 +20,7 @@ from sklearn.utils.validation import (
 from torch import Tensor, nn
 
 from shortlist.data import Dataset
+from shortlist.data.frame_columns import warn_of_order
 from shortlist.data.preprocessing import Preprocessor
 from shortlist.errors import ShortlistError, ShortlistWarning
 from shortlist.estimators import files
@@ -200,6 +201,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         weights = None
         if sample_weight is not None:
             weights = read_weights(sample_weight, _num_samples(X))
+            warn_of_order(X, sample_weight, "sample_weight")
             if not weights.all() and y is not None:
                 rows = weights.nonzero()[:, 0]
                 check_consistent_length(X, y)

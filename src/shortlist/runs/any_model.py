@@ -12,6 +12,7 @@ from torch import Tensor
 from shortlist.data import Dataset
 from shortlist.data.column_use import listed
 from shortlist.data.dataset import default_names
+from shortlist.data.frame_columns import warn_of_order
 from shortlist.errors import ShortlistError
 from shortlist.labels import SparseLabels, from_sets
 from shortlist.labels.label_set_inputs import check_stored
@@ -76,6 +77,8 @@ def calibrate(
         inputs, target = data
     else:
         inputs, target = model, data
+    for other, name in ((target, "labels"), (groups, "groups"), (weights, "weights")):
+        warn_of_order(inputs, other, name)
     _check_order(names if made is None else names or made.label_names, model, target)
     names = _columns(model) if names is None else names
     known = names if made is None else names or made.label_names
