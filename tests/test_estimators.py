@@ -1068,6 +1068,17 @@ def test_partial_fit_learns_in_few_steps() -> None:
     assert model.score(x[rows[120:]], y[rows[120:]]) > 0.7
 
 
+def test_partial_fit_keeps_a_column_that_begins_to_differ_later() -> None:
+    random = np.random.default_rng(0)
+    late = (np.arange(600) > 150) & (random.random(600) < 0.5)
+    rows = np.stack([random.normal(size=600), late, np.full(600, np.nan)], axis=1)
+    model = SetClassifier(random_state=0)
+    for part in np.split(np.arange(600), 6):
+        model.partial_fit(rows[part], late[part], classes=[False, True])
+    assert model.score(rows, late) > 0.95
+    assert model.preprocessor_.left_out == {2: "always blank"}
+
+
 def test_partial_fit_wants_all_labels_first() -> None:
     with pytest.raises(ValueError, match="classes must be passed"):
         classifier().partial_fit(X, Y)
