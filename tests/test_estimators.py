@@ -18,7 +18,7 @@ import torch
 from scipy.sparse import csr_array, csr_matrix
 from scipy.special import softmax
 from sklearn.base import clone
-from sklearn.datasets import make_blobs, make_multilabel_classification
+from sklearn.datasets import load_wine, make_blobs, make_multilabel_classification
 from sklearn.exceptions import DataConversionWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score, f1_score, label_ranking_average_precision_score
@@ -238,6 +238,15 @@ def test_a_frame_of_pandas_nullable_types_is_a_label_matrix(kind: str) -> None:
     frame.iloc[3, 1] = pd.NA
     with pytest.raises(ShortlistError, match=r"\[3, 1\] is nan.* labels\.from_nan"):
         read_target(frame)
+
+
+def test_labels_with_names_of_several_levels_travel(tmp_path: Path) -> None:
+    y = pd.DataFrame(MY, columns=pd.MultiIndex.from_product([["topic"], list("abcde")]))
+    model = classifier("binary").fit(MX, y)
+    model.save(tmp_path / "model")
+    loaded = SetClassifier.load(tmp_path / "model")
+    assert loaded.classes_.tolist() == model.classes_.tolist() == [f"('topic', '{name}')" for name in "abcde"]
+    assert loaded.score(MX, y) == model.score(MX, y)
 
 
 def test_classes_that_are_numbers_held_as_objects_are_numbers() -> None:
@@ -782,6 +791,15 @@ def test_a_grid_search_over_rules_scores_the_sets_of_each() -> None:
     assert model.predict_sets(X).sizes.min() == 1
 
 
+def test_a_scorer_sees_the_sets_of_a_search_within_a_pipeline_and_the_other_way_round() -> None:
+    tried = {"setclassifier__k": [1, 2]}
+    search = GridSearchCV(make_pipeline(classifier()), tried, cv=2, scoring=set_scorer("coverage"))
+    model = make_pipeline(StandardScaler(), search).fit(X, Y)
+    assert search.best_params_ == {"setclassifier__k": 2}
+    sets = search.best_estimator_[-1].predict_sets(model[0].transform(X))
+    assert set_scorer("coverage")(model, X, Y) == np.mean(sets.to_dense()[np.arange(300), Y])
+
+
 def test_a_scorer_of_something_else_is_refused() -> None:
     with pytest.raises(ValueError, match="no set metric 'f2'"):
         set_scorer("f2")
@@ -868,6 +886,8 @@ def test_an_index_of_y_in_another_order_is_told() -> None:
     frame, labels = pd.DataFrame(X, columns=list("abcdef")), pd.Series(Y)
     with pytest.warns(ShortlistWarning, match=r"index of X in another order, .* give y\.loc\[X\.index\]"):
         classifier().fit(frame, labels[::-1])
+    with pytest.warns(ShortlistWarning, match=r"give sample_weight\.loc\[X\.index\]"):
+        classifier().fit(frame, labels, sample_weight=(labels + 1)[::-1])
     with warnings.catch_warnings():
         warnings.simplefilter("error", ShortlistWarning)
         classifier().fit(frame[::-1], labels[::-1])
@@ -879,6 +899,40 @@ def test_texts_alone_are_told_to_come_in_a_frame(make: Any) -> None:
     texts = make(["so happy", "so sad"] * 10)
     with pytest.raises(ShortlistError, match="give a frame with a column of them"):
         SetClassifier().fit(texts, ["joy", "sorrow"] * 10)
+
+
+def test_what_a_masked_array_hides_is_not_learnt() -> None:
+    hidden = np.arange(len(X)) < 3
+    with pytest.raises(ShortlistError, match="y is a masked array, which hides 3 of 300: say what they are"):
+        SetClassifier().fit(X, np.ma.masked_array(Y, hidden))
+    with pytest.raises(ShortlistError, match="X is a masked array, which hides 18 of 1800"):
+        SetClassifier().fit(np.ma.masked_array(X, np.outer(hidden, np.ones(6))), Y)
+    with pytest.raises(ShortlistError, match="sample_weight is a masked array"):
+        SetClassifier().fit(X, Y, sample_weight=np.ma.masked_array(np.ones(300), hidden))
+
+
+def test_a_frame_may_have_a_form_of_its_own_for_arrow() -> None:
+    class Polars:
+        """polars, which is not installed here."""
+
+        columns, __arrow_c_stream__ = ("tags",), None
+
+        def to_arrow(self) -> pa.Table:
+            return pa.table({"tags": [["a"], ["b"]] * 150})
+
+    y = ["yes", "no"] * 150
+    assert classifier().fit(Polars(), y).score(Polars(), y) == 1
+
+
+def test_a_frame_that_was_not_collected_is_told() -> None:
+    class LazyFrame:
+        columns = ()
+
+        def collect(self) -> pd.DataFrame:
+            return pd.DataFrame(X)
+
+    with pytest.raises(ShortlistError, match=r"a LazyFrame holds no rows yet: give what its collect\(\) returns"):
+        SetClassifier().fit(LazyFrame(), Y)
 
 
 def test_dates_of_a_frame_are_learnt_from_and_durations_left_out_aloud() -> None:
@@ -1010,6 +1064,26 @@ def test_partial_fit_learns_and_recalibrates() -> None:
     assert model.score(X, NAMES[Y]) > 0.6
     assert model.predict_sets(X).sizes.mean() == pytest.approx(2, abs=0.4)
     assert len(model.history_) == 9
+
+
+def test_partial_fit_learns_in_few_steps() -> None:
+    x, y = load_wine(return_X_y=True)
+    rows = np.random.default_rng(0).permutation(len(y))
+    model = SetClassifier(random_state=0)
+    for part in np.array_split(rows[:120], 4):
+        model.partial_fit(x[part], y[part], classes=range(3))
+    assert model.score(x[rows[120:]], y[rows[120:]]) > 0.7
+
+
+def test_partial_fit_keeps_a_column_that_begins_to_differ_later() -> None:
+    random = np.random.default_rng(0)
+    late = (np.arange(600) > 150) & (random.random(600) < 0.5)
+    rows = np.stack([random.normal(size=600), late, np.full(600, np.nan)], axis=1)
+    model = SetClassifier(random_state=0)
+    for part in np.split(np.arange(600), 6):
+        model.partial_fit(rows[part], late[part], classes=[False, True])
+    assert model.score(rows, late) > 0.95
+    assert model.preprocessor_.left_out == {2: "always blank"}
 
 
 def test_partial_fit_wants_all_labels_first() -> None:

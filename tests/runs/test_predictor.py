@@ -122,6 +122,7 @@ def test_as_a_module_it_gives_the_scores_of_prepared_inputs(tmp_path: Path) -> N
     assert torch.allclose(predictor(inputs), predictor.scores(inputs), atol=1e-6)
     assert torch.equal(predictor.scores(inputs.numpy()), predictor.scores(inputs))
     assert torch.equal(predictor.scores(inputs.numpy().tolist()[:5]), predictor.scores(inputs[:5]))
+    assert torch.equal(predictor.scores(inputs.numpy().astype(">f4")), predictor.scores(inputs))
     assert torch.allclose(predictor.probabilities(inputs).sum(1), torch.ones(2500))
     for wrong in (torch.zeros(3, 7), np.zeros((3, 7)), torch.zeros(128)):
         with pytest.raises(ShortlistError, match="inputs have the shape"):
@@ -355,6 +356,41 @@ def test_labels_may_be_names() -> None:
         sl.calibrate(scores, labels)
     with pytest.raises(ShortlistError, match="label 0 is 'cat': allowed are 'ant', 'bee', 'dog'"):
         sl.calibrate(scores, labels, label_names=["ant", "bee", "dog"])
+
+
+def test_labels_of_pandas_may_be_unknown() -> None:
+    scores, names = torch.randn(6, 2), pd.Series(["cat", None, "dog"] * 2)
+    known = scores[[0, 2, 3, 5]]
+    wanted = sl.calibrate(known, names.dropna(), rule="conformal:alpha=0.3", label_names=["cat", "dog"])
+    for kind in ("object", "string", "category"):
+        found = sl.calibrate(scores, names.astype(kind), rule="conformal:alpha=0.3", label_names=["cat", "dog"])
+        assert found.rules["conformal-0.3"].to_json() == wanted.rules["conformal-0.3"].to_json()
+
+
+def test_an_index_of_labels_in_another_order_is_told() -> None:
+    scores, labels = pd.DataFrame(np.eye(3).repeat(9, 0)), pd.Series(np.arange(27) // 9)
+    with pytest.warns(ShortlistWarning, match=r"index of X in another order, .* give labels\.loc\[X\.index\]"):
+        sl.calibrate(scores, labels[::-1], rule="conformal:alpha=0.2")
+
+
+@pytest.mark.parametrize("make", [list, pd.Series, lambda rows: [set(row) for row in rows]])
+def test_labels_may_be_several_names_of_each_row(make: Any) -> None:
+    scores, several = torch.randn(40, 3), [["ant", "cat"], ["bee"], []] * 13 + [["cat"]]
+    wanted = sl.calibrate(scores, sl.labels.from_sets(several, vocabulary=("ant", "bee", "cat")))
+    found = sl.calibrate(scores, make(several), label_names=["ant", "bee", "cat"])
+    assert [rule.to_json() for rule in found.rules.values()] == [rule.to_json() for rule in wanted.rules.values()]
+    with pytest.raises(ShortlistError, match="the labels are names: give label_names"):
+        sl.calibrate(scores, make(several))
+
+
+def test_scores_in_another_order_of_bytes_are_read_and_those_that_a_mask_hides_are_not() -> None:
+    scores, labels = np.random.default_rng(0).normal(size=(20, 3)).astype(np.float32), np.arange(20) % 3
+    swapped = sl.calibrate(scores.astype(">f4"), labels.astype(">i4"), rule="conformal:alpha=0.2")
+    wanted = sl.calibrate(scores, labels, rule="conformal:alpha=0.2")
+    assert swapped.rules["conformal-0.2"].to_json() == wanted.rules["conformal-0.2"].to_json()
+    for hidden in ((np.ma.masked_greater(scores, 1), labels), (scores, np.ma.masked_equal(labels, 0))):
+        with pytest.raises(ShortlistError, match="is a masked array, which hides"):
+            sl.calibrate(*hidden)
 
 
 @pytest.mark.parametrize("given", [np.array, torch.tensor, pd.Series])

@@ -257,6 +257,7 @@ def test_another_number_of_labels_than_fitted_is_refused(rule):
         (np.zeros((3, 7), int), "floating point, got dtype int64"),
         (np.array(1.0), r"at least one label, got shape \(\)"),
         (np.zeros((3, 0)), r"at least one label, got shape \(3, 0\)"),
+        (np.ma.masked_equal(np.eye(7, dtype=np.float32), 1), "scores is a masked array, which hides 7 of 49"),
         ("scores.npy", "an iterable of such batches or a function that returns one, got str"),
         (5, "got int"),
         ([[0.1, 0.2, 0.3]], "batch 0 must be a torch.Tensor or numpy array of scores, got list"),
@@ -267,6 +268,12 @@ def test_another_number_of_labels_than_fitted_is_refused(rule):
 def test_what_is_not_scores_is_refused(rule, scores, message):
     with pytest.raises(ValueError, match=message):
         fitted(rule).predict(scores)
+
+
+def test_a_target_that_hides_labels_is_refused():
+    target = np.ma.masked_equal(np.arange(20) % 5, 3)
+    with pytest.raises(ValueError, match="known of the rows is a masked array, which hides 4 of 20"):
+        Conformal(0.2).fit(np.random.default_rng(0).normal(size=(20, 5)), target)
 
 
 def test_rules_with_other_settings_do_not_merge():

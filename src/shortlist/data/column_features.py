@@ -113,10 +113,11 @@ class Categories:
 
 
 def fit_numbers(
-    values: NDArray[Any], at: tuple[int, ...], weights: NDArray[Any] | None = None
+    values: NDArray[Any], at: tuple[int, ...], weights: NDArray[Any] | None = None, keep_constant: bool = False
 ) -> tuple[Numbers, dict[int, str]]:
     """The columns that change, and why the others are left out; where none changes, the first one stays. ``weights``
-    of rows: for mean and spread."""
+    of rows: for mean and spread. With ``keep_constant`` only columns of blanks are left out: others may change later,
+    by as much as they are."""
     from sklearn.preprocessing import StandardScaler
 
     blank = np.isnan(values)
@@ -137,6 +138,9 @@ def fit_numbers(
     _check_squares(scaler.var_, at, low, high)
     constant = high <= low
     marked = has_blanks & ~empty
+    if keep_constant:
+        scaler.scale_ = np.where(constant & (scaler.mean_ != 0), np.abs(scaler.mean_), scaler.scale_)
+        constant = empty
     kept = np.flatnonzero(~constant | marked)
     if not len(kept):
         kept = np.arange(1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ from shortlist.data.column_use import listed
 from shortlist.data.dates import YEAR_FIRST, are_dates, days_in, days_of
 from shortlist.data.unit_rows import LOOKED_AT, TWO_ROWS, units_in
 from shortlist.data.written_numbers import READ, WrittenNumbers, decimal_in, trimmed
-from shortlist.errors import ShortlistError
+from shortlist.errors import ShortlistError, ShortlistWarning
 from shortlist.optional import require
 
 MISSING = "(missing)"  # the category of a blank
@@ -36,7 +37,22 @@ def frame_of(X: Any) -> Any:
         return None
     if hasattr(X, "iloc"):
         return X
-    return require("pyarrow").table(X).to_pandas() if hasattr(X, "__arrow_c_stream__") else None
+    if not hasattr(X, "__arrow_c_stream__"):
+        if hasattr(X, "collect"):
+            raise ShortlistError(f"a {type(X).__name__} holds no rows yet: give what its collect() returns")
+        return None
+    # polars hands over views of texts, of which pyarrow makes no lists; its own to_arrow makes texts
+    table = X.to_arrow() if hasattr(X, "to_arrow") else require("pyarrow").table(X)
+    return table.to_pandas()
+
+
+def warn_of_order(X: Any, other: Any, name: str, stacklevel: int = 3) -> None:
+    """A warning where what belongs to the rows of a frame has its index in another order."""
+    if not hasattr(X, "iloc") or not hasattr(other, "iloc") or X.index.equals(other.index):
+        return
+    if len(X) == len(other) and X.index.is_unique and X.index.sort_values().equals(other.index.sort_values()):
+        said = f"{name} has the index of X in another order, and rows are matched by their place: if that is not meant,"
+        warnings.warn(f"{said} give {name}.loc[X.index]", ShortlistWarning, stacklevel=stacklevel)
 
 
 def column_names(frame: Any) -> tuple[str, ...]:

@@ -104,22 +104,32 @@ class Preprocessor:
     # ---- learning
 
     @classmethod
-    def fit(cls, X: Any, *, na_values: Sequence[str] = NA_VALUES, weights: NDArray[Any] | None = None) -> Preprocessor:
+    def fit(
+        cls,
+        X: Any,
+        *,
+        na_values: Sequence[str] = NA_VALUES,
+        weights: NDArray[Any] | None = None,
+        keep_constant: bool = False,
+    ) -> Preprocessor:
         """Learn from these rows. ``na_values``: texts of a frame's cells that mean that nothing is known. ``weights``:
-        how often each row counts for the mean and spread of numbers; for all else it is once."""
+        how often each row counts for the mean and spread of numbers; for all else it is once. ``keep_constant``: so are
+        numbers that are all the same here, because they may differ in rows to come."""
         if hasattr(X, "tocsr"):
             return cls("sparse", int(X.shape[1]), None, sparse_scale=fit_sparse_scale(X, weights))
         if hasattr(X, "columns") and hasattr(X, "iloc"):
-            return cls._fit_frame(X, tuple(na_values), weights)
+            return cls._fit_frame(X, tuple(na_values), weights, keep_constant)
         values = np.asarray(X)
-        numbers, left_out = fit_numbers(values, tuple(range(values.shape[1])), weights)
+        numbers, left_out = fit_numbers(values, tuple(range(values.shape[1])), weights, keep_constant)
         found = cls("dense", values.shape[1], None, numbers, left_out=left_out)
         if numbers.cut:
             found._warn_of_cuts(values[:, list(numbers.columns)])
         return found
 
     @classmethod
-    def _fit_frame(cls, frame: Any, na_values: tuple[str, ...], weights: NDArray[Any] | None) -> Preprocessor:
+    def _fit_frame(
+        cls, frame: Any, na_values: tuple[str, ...], weights: NDArray[Any] | None, keep_constant: bool
+    ) -> Preprocessor:
         names = column_names(frame)
         was_read = READ in frame.attrs
         frame = with_numbers(frame, na_values=na_values)
@@ -154,7 +164,7 @@ class Preprocessor:
         fitted, stacked = None, np.empty((len(frame), 0))
         if numbers:
             stacked = np.stack(numbers, axis=1)
-            fitted, constant = fit_numbers(stacked, tuple(at), weights)
+            fitted, constant = fit_numbers(stacked, tuple(at), weights, keep_constant)
             left_out |= constant
         blank = [repr(names[column]) for column, why in sorted(left_out.items()) if why == BLANKS]
         if blank:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_array, validate_data
 from torch import Tensor
 
-from shortlist.data.frame_columns import frame_of
+from shortlist.data.frame_columns import frame_of, warn_of_order
 from shortlist.data.preprocessing import Preprocessor
 from shortlist.errors import ShortlistError, ShortlistWarning
 from shortlist.labels.label_set_inputs import check_stored
@@ -23,21 +23,24 @@ if TYPE_CHECKING:
 _ROWS = 20  # with fewer, whole numbers differ by chance
 
 
-def features_of(model: SetClassifier, X: Any, reset: bool, weights: Tensor | None = None) -> Any:
+def features_of(
+    model: SetClassifier, X: Any, reset: bool, weights: Tensor | None = None, more_to_come: bool = False
+) -> Any:
     """Prepared features as a float32 tensor that shares memory with ``X`` where it can, or a CSR matrix. With ``reset``
-    the classifier learns how columns are prepared."""
+    the classifier learns how columns are prepared; those that are all the same are kept if there is ``more_to_come``.
+    """
     check_stored(X, "X")
     if isinstance(X, Tensor) and X.layout == torch.strided:
         X = (X.float() if X.dtype == torch.bfloat16 else X).detach().cpu().numpy()
     if model.preprocess == "auto" if reset else hasattr(model, "preprocessor_"):
-        X = _prepared(model, X, reset, weights)
+        X = _prepared(model, X, reset, weights, more_to_come)
     else:
         X = validate_data(model, X, accept_sparse="csr", dtype=np.float32, reset=reset)
         model.__dict__.pop("preprocessor_", None)  # of a fit before this one
     return X if hasattr(X, "tocsr") else torch.from_numpy(np.require(X, requirements=["C", "W"]))
 
 
-def _prepared(model: SetClassifier, X: Any, reset: bool, weights: Tensor | None) -> Any:
+def _prepared(model: SetClassifier, X: Any, reset: bool, weights: Tensor | None, more_to_come: bool) -> Any:
     frame = frame_of(X)
     if frame is None and type(X) is np.ndarray and X.dtype == object and X.ndim == 2:
         frame = objects_as_frame(X, None if reset or model.preprocessor_.kind != "frame" else model)
@@ -52,7 +55,8 @@ def _prepared(model: SetClassifier, X: Any, reset: bool, weights: Tensor | None)
         finite = True if hasattr(X, "tocsr") else "allow-nan"
         X = validate_data(model, X, accept_sparse="csr", dtype=types, reset=reset, ensure_all_finite=finite)
     if reset:
-        model.preprocessor_ = Preprocessor.fit(X, weights=None if weights is None else weights.numpy())
+        counts = None if weights is None else weights.numpy()
+        model.preprocessor_ = Preprocessor.fit(X, weights=counts, keep_constant=more_to_come)
     return model.preprocessor_.transform(X)
 
 
@@ -64,14 +68,10 @@ def _is_valid_array(model: SetClassifier, X: Any) -> bool:
 
 
 def check_rows(X: Any, y: Any) -> None:
-    """An error where ``X`` is texts alone, and a warning where the index of ``y`` is that of ``X`` in another order."""
+    """An error where ``X`` is texts alone, and a warning where rows of ``X`` and ``y`` are in different orders."""
     if (getattr(X, "ndim", 0) == 1 or isinstance(X, list | tuple)) and isinstance(next(iter(X), None), str):
         raise ShortlistError("X holds texts alone: give a frame with a column of them, pandas.DataFrame({'text': X})")
-    if not hasattr(X, "iloc") or not hasattr(y, "iloc") or X.index.equals(y.index):
-        return
-    if len(X) == len(y) and X.index.is_unique and X.index.sort_values().equals(y.index.sort_values()):
-        said = "y has the index of X in another order, and rows are matched by their place: if that is not meant, give"
-        warnings.warn(f"{said} y.loc[X.index]", ShortlistWarning, stacklevel=4)
+    warn_of_order(X, y, "y", stacklevel=5)
 
 
 def objects_as_frame(X: NDArray[Any], fitted: Any = None) -> Any:

@@ -14,6 +14,7 @@ from shortlist.data import Dataset, split
 from shortlist.errors import ShortlistError, ShortlistWarning
 from shortlist.labels import LabelSets
 from shortlist.labels.counts import present_pairs
+from shortlist.labels.label_set_inputs import check_stored
 from shortlist.labels.sparse_labels import SparseLabels, dense_labels
 from shortlist.objectives import count_labels
 
@@ -26,6 +27,7 @@ _LATEST = 5000  # held-out rows that partial_fit keeps from earlier calls
 
 def read_weights(sample_weight: Any, rows: int) -> Tensor:
     """One weight per row, float32 (N,), some of them above 0."""
+    check_stored(sample_weight, "sample_weight")
     try:
         weights = np.asarray(sample_weight, dtype=np.float64)
     except (TypeError, ValueError) as error:

@@ -24,9 +24,12 @@ class SetScorer:
         self.metric, self.largest = metric, largest
 
     def __call__(self, estimator: Any, X: Any, y: Any) -> float:
-        steps = getattr(estimator, "steps", None)
-        if steps is not None:  # a pipeline gives on what it was made to; the sets are its last step's
-            X, estimator = estimator[:-1].transform(X), steps[-1][1]
+        while hasattr(estimator, "steps") or hasattr(estimator, "best_estimator_"):
+            if hasattr(estimator, "steps"):  # a pipeline gives on what it was made to; the sets are its last step's
+                X = estimator[:-1].transform(X) if len(estimator) > 1 else X
+                estimator = estimator[-1]
+            else:  # a search, whose sets are those of what it found
+                estimator = estimator.best_estimator_
         if not hasattr(estimator, "predict_sets"):
             raise ShortlistError(f"set_scorer needs an estimator with predict_sets, got {type(estimator).__name__}")
         sets = estimator.predict_sets(X)

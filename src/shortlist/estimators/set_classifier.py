@@ -17,9 +17,10 @@ from sklearn.utils.validation import (
     check_consistent_length,
     check_is_fitted,
 )
-from torch import Tensor
+from torch import Tensor, nn
 
 from shortlist.data import Dataset
+from shortlist.data.frame_columns import warn_of_order
 from shortlist.data.preprocessing import Preprocessor
 from shortlist.errors import ShortlistError, ShortlistWarning
 from shortlist.estimators import files
@@ -200,6 +201,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         weights = None
         if sample_weight is not None:
             weights = read_weights(sample_weight, _num_samples(X))
+            warn_of_order(X, sample_weight, "sample_weight")
             if not weights.all() and y is not None:
                 rows = weights.nonzero()[:, 0]
                 check_consistent_length(X, y)
@@ -274,13 +276,15 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """One more pass, over these examples alone, at a constant learning rate.
 
         The first call needs ``classes``, all labels there will be, unless ``y`` is a label matrix; how columns are
-        prepared is learnt from its rows alone. A share of every call is held out; the rule is calibrated anew on the
-        latest of these rows (about 5,000). It trains in batches ("adamw") whatever the solver; lr="auto" is 0.005.
+        prepared is learnt from its rows alone (numbers that are all the same there are kept, for those that come). A
+        share of every call is held out; the rule is calibrated anew on the latest of these rows (about 5,000). It
+        trains in batches ("adamw") whatever the solver; lr="auto" is 0.005.
         """
         first = not self.__sklearn_is_fitted__()
         if first and classes is not None:
             classes = np.unique(np.asarray(classes))
-        inputs, found, target = self._read(X, y, classes if first else self.classes_, reset=first)
+        known = classes if first else self.classes_
+        inputs, found, target = self._read(X, y, known, reset=first, more_to_come=True)
         if first:
             if classes is None and target.ndim == 1:
                 raise ShortlistError(
@@ -311,14 +315,14 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def _read(
-        self, X: Any, y: Any, classes: Any, reset: bool, weights: Tensor | None = None
+        self, X: Any, y: Any, classes: Any, reset: bool, weights: Tensor | None = None, more_to_come: bool = False
     ) -> tuple[Any, NDArray[Any], Tensor]:
         if reset:
             check_settings(self)
         if y is None:
             raise ShortlistError("SetClassifier requires y to be passed, but the target y is None")
         check_rows(X, y)
-        inputs = features_of(self, X, reset, weights)
+        inputs = features_of(self, X, reset, weights, more_to_come)
         found, target = read_target(y, classes)
         check_consistent_length(inputs, target)
         if reset:
@@ -410,6 +414,9 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _build(self, train_target: Tensor) -> None:
         self.learner_ = new_learner(self._model, self._for_objective(train_target), self._seed)
+        if not self.hidden_ and self.objective_ in FULL_BATCH:  # from zero, as "lbfgs": few steps never undo chance
+            for weight in self.learner_.objective.parameters():
+                nn.init.zeros_(weight)
 
     def _objective_options(self, kind: Any, num_labels: int) -> dict[str, Any]:
         options = dict(self.objective_options or {})

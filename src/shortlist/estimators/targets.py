@@ -21,6 +21,7 @@ from shortlist.data.label_concerns import joined_names, names_alike
 from shortlist.errors import ShortlistError, ShortlistWarning
 from shortlist.labels import LabelSets, SparseLabels, check_label_matrix
 from shortlist.labels.counts import LARGE_MATRIX
+from shortlist.labels.label_set_inputs import check_stored
 from shortlist.labels.sparse_labels import is_sparse
 from shortlist.optional import require
 
@@ -50,6 +51,7 @@ def read_target(y: Any, classes: Any = None, *, new: bool = False) -> tuple[NDAr
     y = _plain(y)
     if is_sparse(y):
         return _sparse_target(y, getattr(y, "vocabulary", None), classes)
+    check_stored(y, "y")
     rows = _collections(y)
     if rows is not None:
         return _collections_target(rows, classes, new)
@@ -122,6 +124,8 @@ def _sparse_target(matrix: Any, names: Any, classes: Any) -> tuple[NDArray[Any],
 
 def _column_names(count: int, names: Any, classes: Any) -> NDArray[Any]:
     """The labels of so many columns."""
+    if getattr(names, "nlevels", 1) > 1:
+        names = names.map(str)  # names of several levels, which no file holds
     labels = np.arange(count) if names is None else np.asarray(names)
     if classes is not None:
         if len(classes) != count:

@@ -269,7 +269,13 @@ def sparse_parts(matrix: Any) -> tuple[Offsets, Indices, int, NDArray[Any]]:
 
 
 def check_stored(matrix: Any, name: str) -> None:
-    """Raise where a sparse matrix's own arrays do not fit together: scipy would read past their ends."""
+    """Raise where a sparse matrix's own arrays do not fit together: scipy would read past their ends. And where a
+    masked array hides something, which all that is read from it would show again."""
+    if np.ma.is_masked(matrix):
+        raise ShortlistError(
+            f"{name} is a masked array, which hides {np.ma.count_masked(matrix)} of {matrix.size}: say what they are, "
+            "by its filled(...), or leave their rows out"
+        )
     try:
         if hasattr(matrix, "check_format"):
             matrix.check_format(full_check=True)

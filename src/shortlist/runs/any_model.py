@@ -12,8 +12,10 @@ from torch import Tensor
 from shortlist.data import Dataset
 from shortlist.data.column_use import listed
 from shortlist.data.dataset import default_names
+from shortlist.data.frame_columns import warn_of_order
 from shortlist.errors import ShortlistError
-from shortlist.labels import SparseLabels
+from shortlist.labels import SparseLabels, from_sets
+from shortlist.labels.label_set_inputs import check_stored
 from shortlist.labels.sparse_labels import is_sparse
 from shortlist.links import Link, usual_link
 from shortlist.named import Named
@@ -23,6 +25,7 @@ from shortlist.sets import SetRule
 from shortlist.sets.named import fit_rules, needed, usual_rules
 
 _WHOLE = re.compile(r"-?\d+")
+_NAMELESS = "the labels are names: give label_names, what the scores are of, in their order"
 
 
 def calibrate(
@@ -42,8 +45,9 @@ def calibrate(
         model: scores (N, L), an array or a tensor; a module or function that gives scores of inputs; or a Predictor,
             whose rules are then others.
         data: with scores their labels: class indices (N,), their names (also where these are numbers, as in
-            ``label_names=model.classes_``), a label matrix (N, L) of 1, 0 and -1, `LabelSets`, scipy CSR, or None where
-            the rule needs none. With a model a pair (inputs, labels), or a `shortlist.data.Dataset`.
+            ``label_names=model.classes_``), a list or set of names for each row, a label matrix (N, L) of 1, 0 and -1,
+            `LabelSets`, scipy CSR, or None where the rule needs none. With a model a pair (inputs, labels), or a
+            `shortlist.data.Dataset`.
         rule: one rule or several: ``"average-k:k=3"``, ``"conformal:alpha=0.1"``, or a rule object; the usual ones if
             not given.
         link: what makes probabilities of scores; softmax for class indices, sigmoid for a label matrix if not given.
@@ -73,6 +77,8 @@ def calibrate(
         inputs, target = data
     else:
         inputs, target = model, data
+    for other, name in ((target, "labels"), (groups, "groups"), (weights, "weights")):
+        warn_of_order(inputs, other, name)
     _check_order(names if made is None else names or made.label_names, model, target)
     names = _columns(model) if names is None else names
     known = names if made is None else names or made.label_names
@@ -166,15 +172,27 @@ def _check_counted_from_0(scores: Tensor, target: Tensor) -> None:
         )
 
 
+def _is_set(row: Any) -> bool:
+    return isinstance(row, set | frozenset) or (isinstance(row, list | tuple) and any(isinstance(x, str) for x in row))
+
+
 def _indices(labels: Any, names: Sequence[str] | None) -> Tensor:
     """Labels as numbers: names are found among ``names``, also where these are whole numbers; None is unknown."""
+    check_stored(labels, "labels")
+    if hasattr(labels, "isna") and labels.ndim == 1 and labels.isna().any():
+        labels = labels.astype(object).where(labels.notna(), None)  # what pandas has for None
+    rows = labels.tolist() if str(getattr(labels, "dtype", "")) == "object" else labels
+    if isinstance(rows, list | tuple) and any(map(_is_set, rows)):
+        if names is None:
+            raise ShortlistError(_NAMELESS)
+        return torch.from_numpy(from_sets(rows, vocabulary=names))
     written = labels if isinstance(labels, Tensor) else np.asarray(labels)
     is_whole = written.ndim == 1 and str(written.dtype).removeprefix("torch.").startswith(("int", "uint"))
     by_name = is_whole and names is not None and all(map(_WHOLE.fullmatch, names))
     if not by_name and (isinstance(written, Tensor) or written.ndim != 1 or written.dtype.kind not in "OU"):
         return tensor_of(written, "labels").cpu()
     if names is None:
-        raise ShortlistError("the labels are names: give label_names, what the scores are of, in their order")
+        raise ShortlistError(_NAMELESS)
     unknown: dict[str | None, int] = {None: -1, "-1": -1, "-100": -100} if by_name else {None: -1}
     number = unknown | {name: place for place, name in enumerate(names)}
     found = [None if name is None else str(name) for name in written.tolist()]

@@ -152,6 +152,8 @@ class Inputs:
             return self._of_frame(require("pandas").DataFrame(values, columns=list(self.columns)))
         if not isinstance(X, Tensor) and X.dtype.kind not in "biuf":
             raise ShortlistError(f"inputs are {_FORMS}; got an array of {X.dtype}")
+        if not isinstance(X, Tensor):
+            X = np.require(X, X.dtype.newbyteorder("="), ["W"])  # torch knows the order of bytes of this machine alone
         return self._unlabelled(torch.as_tensor(X).to(torch.float32))
 
     def _of_frame(self, frame: Any) -> Dataset:

@@ -16,7 +16,7 @@ from shortlist.data import Dataset, Encoder, Images, TextEncoder
 from shortlist.errors import ShortlistError, errors_name
 from shortlist.files import PathLike, read_json, write_json
 from shortlist.labels import LabelSets
-from shortlist.labels.label_set_inputs import Names, check_vocabulary
+from shortlist.labels.label_set_inputs import Names, check_stored, check_vocabulary
 from shortlist.links import AnyLink, Link, ScaledLink, check_link, link_entries, link_rows
 from shortlist.runs.inputs import Inputs
 from shortlist.runs.yaml_text import parse_named
@@ -404,9 +404,10 @@ def as_module(model: Any) -> nn.Module | None:
 
 
 def tensor_of(X: Any, what: str) -> Tensor:
-    values = X if isinstance(X, Tensor) else np.asarray(X)
-    if isinstance(values, Tensor):
-        return values
+    if isinstance(X, Tensor):
+        return X
+    check_stored(X, what)
+    values = np.asarray(X)
     if values.dtype.kind not in "biuf":
         raise ShortlistError(f"{what} must be numbers, got an array of {values.dtype}")
-    return torch.as_tensor(np.require(values, requirements=["W"]))
+    return torch.as_tensor(np.require(values, values.dtype.newbyteorder("="), ["W"]))

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from shortlist.device_arrays import DeviceArray, stays
 from shortlist.errors import ShortlistError
+from shortlist.labels.label_set_inputs import check_stored
 from shortlist.labels.sparse_labels import SparseLabels, is_sparse
 
 BLOCK = 1 << 20  # scores per block: a few MB, near the caches
@@ -46,7 +47,7 @@ def read_blocks(
     are copied from it, for whoever can work with nothing but numpy."""
     if isinstance(source, Tensor) and source.dtype is torch.float32 and source.is_cpu and not source.requires_grad:
         source = source.numpy()
-    plain = target is None and groups is None and weights is None and isinstance(source, np.ndarray)
+    plain = target is None and groups is None and weights is None and type(source) is np.ndarray
     if plain and source.dtype == np.float32 and source.ndim == 2 and 0 < source.size <= size and source.flags.carray:
         yield Block(source, None, 0)  # a few rows are not kept waiting by what other inputs need
         return
@@ -85,6 +86,7 @@ def split_rows(
 ) -> Iterator[Block]:
     """One array of any leading shape, flattened to rows and cut into blocks; an empty array gives one empty block."""
     host = host or not stays(scores)
+    check_stored(scores, "scores")
     if isinstance(scores, Tensor):
         scores = _scores_array(scores.detach(), host)
     if scores.dtype.kind != "f":
@@ -125,6 +127,7 @@ def _scores_array(scores: Tensor, host: bool) -> Any:
 
 
 def _array(given: Any) -> NDArray[Any]:
+    check_stored(given, "what is known of the rows")
     return given.detach().cpu().numpy() if isinstance(given, Tensor) else np.asarray(given)
 
 
