@@ -305,6 +305,9 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         with own_torch():
             if first:
                 self._build(target[train_rows])
+                if not self.hidden_ and self.objective_ in FULL_BATCH:  # from zero: few steps never undo chance
+                    for weight in self.learner_.objective.parameters():
+                        nn.init.zeros_(weight)
             self._train(take(inputs, train_rows), target[train_rows], rate, 1, "constant")
             self._held = latest([*self._held, (take(inputs, held_rows), target[held_rows])])
             if self._held:
@@ -414,9 +417,6 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _build(self, train_target: Tensor) -> None:
         self.learner_ = new_learner(self._model, self._for_objective(train_target), self._seed)
-        if not self.hidden_ and self.objective_ in FULL_BATCH:  # from zero, as "lbfgs": few steps never undo chance
-            for weight in self.learner_.objective.parameters():
-                nn.init.zeros_(weight)
 
     def _objective_options(self, kind: Any, num_labels: int) -> dict[str, Any]:
         options = dict(self.objective_options or {})
