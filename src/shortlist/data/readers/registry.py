@@ -64,7 +64,7 @@ def problems(reader: str, *, allow_import: Sequence[str] = (), **options: Any) -
 
     >>> for problem in problems("features", path="nowhere.npz"):
     ...     print(problem)
-    nowhere.npz: no such file
+    nowhere.npz: no such file in ...
     """
     return check(reader, allow_import=allow_import, **options)[1]
 
