@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from shortlist.runs.run import Run
-from tests.cli.command import Result, finish, run_here, start
+from tests.cli.command import Result, finish, run_here, run_inside, start
 
 CONFIG = """
 data: {train: {reader: ambiguous-numbers, size: 2000}}
@@ -40,13 +40,14 @@ def results(run: Path) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three runs at the same time, for starting a process takes long: one left alone, one killed, one interrupted."""
+    """Three runs: one killed and one interrupted, which are processes at the same time, and one left alone."""
     folder = tmp_path_factory.mktemp("runs")
     (folder / "config.yaml").write_text(CONFIG)
-    killed, interrupted, whole = (
-        start("train", folder / "config.yaml", f"epochs={epochs}", "--out", folder / name, "--quiet")
-        for name, epochs in (("killed", 5), ("interrupted", 1000), ("whole", 5))
-    )
+
+    def train(name: str, epochs: int) -> tuple[object, ...]:
+        return "train", folder / "config.yaml", f"epochs={epochs}", "--out", folder / name, "--quiet"
+
+    killed, interrupted = start(*train("killed", 5)), start(*train("interrupted", 1000))
     wait_until_epoch(folder / "killed", 2)
     time.sleep(0.05)
     killed.kill()
@@ -54,7 +55,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     wait_until_epoch(folder / "interrupted", 1)
     interrupted.send_signal(signal.SIGINT)
     (folder / "interrupted.json").write_text(json.dumps(asdict(finish(interrupted))))
-    left_alone = finish(whole)
+    left_alone = run_inside(*train("whole", 5))
     assert (left_alone.code, left_alone.err) == (0, "")
     return folder
 

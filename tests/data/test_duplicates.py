@@ -1,6 +1,7 @@
 """The same example in two parts."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse
 import torch
@@ -8,6 +9,7 @@ from PIL import Image
 
 from shortlist.data import Dataset, Images, shared_examples
 from shortlist.data.duplicates import labelled_otherwise
+from shortlist.data.table_rows import TableRows
 
 ROWS = np.array([[1, 0, 2], [0, 3, 0], [1, 0, 2], [4, 4, 4]], dtype=np.float32)
 
@@ -63,3 +65,14 @@ def test_images_with_another_label_are_told_within_a_part_and_between_parts():
     assert said.startswith("1 image is there again with another label (f = a): mend them, or, if an image may have")
     assert labelled_otherwise({"train": whole.subset([0, 1, 2]), "test": whole.subset([5, 6, 7])}) == [said]
     assert labelled_otherwise({"train": whole.subset([0, 1, 2]), "test": whole.subset([6, 7])}) == []
+
+
+def test_rows_of_a_table_have_one_mark_where_pandas_finds_them_alike():
+    draw = np.random.default_rng(0)
+    frame = pd.DataFrame({f"n{place}": draw.integers(0, 2, 300) for place in range(4)})
+    frame["big"] = 2**60 + draw.integers(0, 2, 300)  # one float
+    frame["part"] = np.where(draw.random(300) < 0.5, np.nan, 0.5)
+    frame["name"] = draw.choice(["oak", None], 300)
+    marks = pd.Series(TableRows(frame).marks())
+    assert 0 < marks.duplicated().sum() < 299
+    np.testing.assert_array_equal(marks.duplicated(), frame.duplicated())

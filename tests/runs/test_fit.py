@@ -18,6 +18,7 @@ from PIL import Image
 
 import shortlist as sl
 from shortlist import ShortlistError, ShortlistWarning, runs
+from shortlist.data.readers import tables
 from shortlist.data.table_concerns import table_concerns
 from shortlist.runs.config import Source
 from shortlist.runs.guess import guess_source
@@ -49,6 +50,15 @@ def leaves(rows: int = 150) -> pd.DataFrame:
 
 
 # ---- the whole way
+
+
+def test_a_table_is_read_to_guess_what_it_is_and_once_more_for_all_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    write("leaves.csv", leaves())
+    times, read = [], tables.csv_table
+    monkeypatch.setattr(tables, "csv_table", lambda *given: times.append(given) or read(*given))
+    done = runs.fit("leaves.csv", "run", overrides=["seed=1"])
+    assert len(times) == 2
+    assert done["evaluation"] == runs.evaluate("run", "test")  # of parts that are read anew
 
 
 def test_one_command_goes_from_a_table_to_a_report(capsys: pytest.CaptureFixture[str]) -> None:

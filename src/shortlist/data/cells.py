@@ -91,11 +91,11 @@ def has_words(cells: Collection[str]) -> bool:
     >>> has_words(["arrow-down", "arrow-up-left"]), has_words(["leaf-12", "9f8b-4ac1"])
     (True, False)
     """
-    if are_vectors(cells):
+    kinds = len(set(cells))
+    if not (2 * kinds > len(cells) or (kinds > MOST_NAMES and 10 * kinds > len(cells))) or are_vectors(cells):
         return False
     several = sum(" " in cell.strip() or len(cell) > LONG or _WORDS.search(cell) is not None for cell in cells)
-    kinds = len(set(cells))
-    return 2 * several > len(cells) and (2 * kinds > len(cells) or (kinds > MOST_NAMES and 10 * kinds > len(cells)))
+    return 2 * several > len(cells)
 
 
 def unit_of(cells: Collection[str]) -> tuple[str, str] | None:

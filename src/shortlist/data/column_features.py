@@ -227,9 +227,11 @@ def is_constant(values: NDArray[Any]) -> bool:
 
 def fit_categories(values: NDArray[Any], column: int) -> Categories | str:
     """The encoding of a column of names; or why it has none."""
+    from pandas import factorize
     from sklearn.preprocessing import OneHotEncoder
 
-    distinct, counts = np.unique(values.astype(str), return_counts=True)
+    codes, distinct = factorize(values, sort=True)
+    counts = np.bincount(codes)
     if len(distinct) == 1:
         return CONSTANT if distinct[0] != MISSING else BLANKS
     if len(distinct) > _TEXT and (counts == 1).sum() > 0.5 * len(values):
@@ -237,13 +239,13 @@ def fit_categories(values: NDArray[Any], column: int) -> Categories | str:
     rare_below = max(2, math.ceil(len(values) / 1000))
     encoder = OneHotEncoder(
         min_frequency=rare_below, max_categories=MOST_NAMES + 1, handle_unknown="infrequent_if_exist"
-    ).fit(values[:, None])
+    ).fit(codes[:, None])  # which are quicker to compare than names
     rare = encoder.infrequent_categories_[0]
-    hidden = set() if rare is None else set(rare.tolist())
-    names = tuple(name for name in encoder.categories_[0].tolist() if name not in hidden)
+    hidden = [] if rare is None else rare.tolist()
+    names = tuple(np.delete(distinct, hidden).tolist())
     if not names:
         return f"{len(distinct)} different values in {len(values)} rows: {TEXT_OR_ID}"
-    share = float(counts[np.isin(distinct, list(hidden))].sum() / len(values)) if hidden else 0.0
+    share = float(counts[hidden].sum() / len(values)) if hidden else 0.0
     return Categories(column, names, bool(hidden), share)
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
 import warnings
 from collections.abc import Collection, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -136,6 +138,16 @@ def _as_texts(cells: list[Any], has_points: bool) -> Any:
     return trimmed(pyarrow.chunked_array([pyarrow.array(cells, pyarrow.string())]))
 
 
+def numbers_in(frame: Any) -> dict[Any, NDArray[Any]]:
+    """The columns of plain numbers, by name: of thousands, pandas takes long to give one at a time."""
+    by_kind: dict[Any, list[int]] = {}
+    for place, kind in enumerate(frame.dtypes):
+        if isinstance(kind, np.dtype) and kind.kind in "iuf":
+            by_kind.setdefault(kind, []).append(place)
+    blocks = ((frame.columns[places], frame.iloc[:, places].to_numpy().T) for places in by_kind.values())
+    return {name: column for names, columns in blocks for name, column in zip(names, columns, strict=True)}
+
+
 class ReadColumn(NamedTuple):
     """Numbers with NaN for blanks, or names as objects; why they cannot be used, if so; and, of dates, which are days
     since 1970, in which order they were written."""
@@ -146,11 +158,14 @@ class ReadColumn(NamedTuple):
 
 
 def read_column(series: Any, na_values: tuple[str, ...], codes: bool = True, dates: str = "") -> ReadColumn:
-    """The numbers or the names of a column. Categories are names also where they are numbers, and so are texts of
-    digits such as 01001, unless ``codes`` is False. ``dates``: their order, where that is known."""
+    """The numbers or the names of a column: a pandas series, or an array of numbers alone. Categories are
+    names also where they are numbers, and so are texts of digits such as 01001, unless ``codes`` is False. ``dates``:
+    their order, where that is known."""
     import pandas as pd
     from pandas.api import types
 
+    if isinstance(series, np.ndarray):
+        return ReadColumn(_known(series.astype(np.float64), na_values))
     if types.is_timedelta64_dtype(series):
         return ReadColumn(np.empty(0), "durations: give them as numbers, in seconds or days")
     if types.is_datetime64_any_dtype(series):
@@ -178,13 +193,23 @@ def read_column(series: Any, na_values: tuple[str, ...], codes: bool = True, dat
             return ReadColumn(names)
         number_of = dict(zip(each, parsed.tolist(), strict=True)) | {MISSING: np.nan}
         found = np.array([number_of[name] for name in names.tolist()])
-    blank = [float(text) for text in na_values if is_number(text)]
-    if blank:
-        found = np.where(np.isin(found, blank), np.nan, found)
+    found = _known(found, na_values)
     if np.isinf(found).any():
         row = series.index[np.isinf(found).argmax()]
         raise ShortlistError(f"the column {series.name!r} holds infinity, first in row {row}: leave such cells blank")
     return ReadColumn(found)
+
+
+def _known(numbers: NDArray[Any], na_values: tuple[str, ...]) -> NDArray[Any]:
+    """With NaN for numbers that mean blank."""
+    blank = blank_numbers(na_values)
+    return np.where(np.isin(numbers, blank), np.nan, numbers) if blank else numbers
+
+
+@cache  # a table may have thousands of columns
+def blank_numbers(na_values: tuple[str, ...]) -> list[float]:
+    """The numbers that mean blank, such as -999; NaN does in any case."""
+    return [float(text) for text in na_values if is_number(text) and not math.isnan(float(text))]
 
 
 def _name(value: Any) -> str:

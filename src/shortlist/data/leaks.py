@@ -39,7 +39,7 @@ def leak_concerns(dataset: Dataset, features: tuple[str, ...]) -> list[str]:
     labels = target.numpy()
     found = {}
     for place, name in enumerate(features):
-        column = inputs[:, place].numpy() if isinstance(inputs, Tensor) else inputs.frame[name]
+        column = inputs[:, place].numpy() if isinstance(inputs, Tensor) else inputs.column(name)
         first = _told(_codes(column, some), labels[some], rows_per_value=2, wrong=4 * _WRONG)
         told = first and _told(_codes(column, known), labels[known], rows_per_value=_ROWS_PER_VALUE, wrong=_WRONG)
         told = told or float(all(_has_ranges(column, rows, labels) for rows in (some, known)))

@@ -32,7 +32,15 @@ from shortlist.data.column_features import (
 )
 from shortlist.data.column_use import as_option, listed
 from shortlist.data.dates import as_days
-from shortlist.data.frame_columns import MISSING, as_names, column_names, read_column, with_numbers
+from shortlist.data.frame_columns import (
+    MISSING,
+    as_names,
+    blank_numbers,
+    column_names,
+    numbers_in,
+    read_column,
+    with_numbers,
+)
 from shortlist.data.preprocessing_facts import facts_of, fields_of
 from shortlist.data.text_columns import CountedTexts, fit_texts
 from shortlist.data.tf_idf import TfIdf
@@ -138,8 +146,12 @@ class Preprocessor:
         of_names: dict[int, NDArray[Any]] = {}
         choices: dict[int, Choices] = {}
         dates: dict[str, str] = {}
-        for column in range(len(names)):
-            values, why_not, order = read_column(frame.iloc[:, column], na_values)
+        of_numbers = numbers_in(frame)
+        for column, name in enumerate(frame):
+            one = of_numbers.get(name)
+            if one is None or np.isinf(one).any():  # which names the column
+                one = frame.iloc[:, column]
+            values, why_not, order = read_column(one, na_values)
             dates |= {names[column]: order} if order and not why_not else {}
             if why_not:
                 left_out[column] = why_not
@@ -197,7 +209,7 @@ class Preprocessor:
             left_out=left_out, na_values=na_values, units=units, decimal=written.get("decimal"), dates=dates,
         )  # fmt: skip
         if fitted is not None and fitted.cut:
-            prepared._warn_of_cuts(stacked[:, [at.index(column) for column in fitted.columns]])
+            prepared._warn_of_cuts(stacked[:, np.searchsorted(at, fitted.columns)])
         return prepared
 
     def _warn_of_cuts(self, values: NDArray[Any]) -> None:
@@ -325,7 +337,8 @@ class Preprocessor:
         if here == names:
             return frame
         needed = [name for column, name in enumerate(names) if column not in self.left_out]
-        missing = [name for name in needed if name not in here]
+        there = set(here)
+        missing = [name for name in needed if name not in there]
         if missing:
             absent = listed(list(map(repr, missing))) + renamed(missing, here)
             raise ShortlistError(f"columns that it was fitted with are missing: {absent}")
@@ -346,7 +359,7 @@ class Preprocessor:
     def _warn_of_units(self, frame: Any) -> None:
         """Say which numbers have another unit beside them than in training."""
         here = frame.attrs.get(READ, {}).get("units")
-        if here is None or self.units is None or self.numbers is None or not len(frame):
+        if here is None or self.units is None or not (here or self.units) or self.numbers is None or not len(frame):
             return
         numbers = {self._names[column] for column in self.numbers.columns}
         shown = [
@@ -363,7 +376,7 @@ class Preprocessor:
         columns, found = self._numbers.columns, None
         plain = all(isinstance(kind, np.dtype) and kind.kind in "iuf" for kind in frame.dtypes.iloc[list(columns)])
         plain &= not self.dates
-        if plain and not any(is_number(text) and float(text) == float(text) for text in self.na_values):
+        if plain and not blank_numbers(self.na_values):
             found = frame.iloc[:, list(columns)].to_numpy(dtype=np.float64)
         if found is None or np.isinf(found).any():  # which names the column
             found = np.stack([self._read_number(frame.iloc[:, column], column) for column in columns], axis=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -103,11 +104,13 @@ def _names(dataset: Dataset, features: tuple[str, ...], na_values: Sequence[str]
     frame = with_numbers(dataset.inputs.frame, na_values=na_values)
     alike: dict[str, list[str]] = {kind: [] for kind in _LOOKS}
     counted: dict[str, dict[str, int]] = {}  # column -> cell -> how often
-    for name in features:
+    for name in (one for one in features if one not in dataset.inputs.numbers):
         values = frame[name]
         if values.dtype.kind == "O":
-            counts = values.map(lambda cell: str(cell).strip(), na_action="ignore").value_counts().to_dict()
-            counted[name] = {str(cell): int(often) for cell, often in counts.items() if cell not in na_values}
+            counts = Counter[str]()
+            for cell, often in Counter(map(str, values.dropna().tolist())).items():
+                counts[cell.strip()] += often
+            counted[name] = {cell: often for cell, often in counts.most_common() if cell not in na_values}
     for name, cells in counted.items():
         total = sum(cells.values())
         others = [cell for cell in cells if not is_number(cell)]
@@ -161,18 +164,20 @@ def _codes_for_blank(dataset: Dataset, features: tuple[str, ...], na_values: Seq
         return []
     shown, codes, known = [], [], [float(cell) for cell in na_values if is_number(cell)]
     for name in features:
-        values = dataset.inputs.frame[name]
-        if values.dtype.kind not in "iuf" or len(values) < _ROWS:
+        numbers = dataset.inputs.column(name)
+        if not isinstance(numbers, np.ndarray) or len(numbers) < _ROWS:
             continue
-        numbers = values.to_numpy(dtype=np.float64)
+        numbers = numbers.astype(np.float64)
         numbers = numbers[np.isfinite(numbers) & ~np.isin(numbers, known)]
         for furthest in (np.max, np.min, np.max) if len(numbers) else ():  # 99 may be found when -999 is gone
             end = float(furthest(numbers))
-            others, times = numbers[numbers != end], int((numbers == end).sum())
+            is_end = numbers == end
+            if (times := int(is_end.sum())) < max(_OFTEN, len(numbers) // 200):  # as nearly all columns
+                continue
+            others = numbers[~is_end]
             spread = np.ptp(others) if len(others) else 0.0
             negative = end < 0 and len(others) > 0 and others.min() >= 0 and bool((others % 1 == 0).all())
-            far = spread > 0 and np.abs(others - end).min() > (1 if negative else _FAR) * spread
-            if far and times >= max(_OFTEN, len(numbers) // 200):
+            if spread > 0 and np.abs(others - end).min() > (1 if negative else _FAR) * spread:
                 numbers = others
                 shown.append(f"{name!r} ({end:g} in {times} rows)")
                 codes.append(f"{end:g}")
@@ -191,12 +196,10 @@ def _ids(dataset: Dataset, features: tuple[str, ...], no_ids: bool, na_values: S
         return []
     found = []
     for place, name in enumerate(features):
-        column = inputs[:, place] if isinstance(inputs, Tensor) else inputs.frame[name]
-        days = None if isinstance(column, Tensor) else _days(column, na_values)
-        if isinstance(column, Tensor):
-            values = column
-        elif column.dtype.kind in "iuf":
-            values = torch.from_numpy(column.to_numpy(dtype="f8", copy=True))
+        column = inputs[:, place] if isinstance(inputs, Tensor) else inputs.column(name)
+        days = None if isinstance(column, Tensor | np.ndarray) else _days(column, na_values)
+        if isinstance(column, Tensor | np.ndarray):
+            values = column if isinstance(column, Tensor) else torch.from_numpy(column.astype(np.float64))
         elif days is None:
             continue
         if days is None and bool((values % 1 == 0).all()) and len(torch.unique(values)) == total:
@@ -243,9 +246,9 @@ def _rows_of_one_example(dataset: Dataset, features: tuple[str, ...]) -> list[st
     """Rows that have the features of another one, and each time another label: a row for each label of an example."""
     if not dataset.is_single or not isinstance(dataset.inputs, TableRows) or not features:
         return []
-    from pandas.util import hash_pandas_object
+    from pandas import Series
 
-    marks = hash_pandas_object(dataset.inputs.frame[list(features)], index=False)
+    marks = Series(dataset.inputs.marks())
     again = int(marks.duplicated().sum())
     copies = int((marks * 31 + dataset.target.numpy().astype("u8")).duplicated().sum())
     if len(marks) < _ROWS or 10 * again < len(marks) or 20 * copies > again:

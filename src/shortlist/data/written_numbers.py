@@ -147,8 +147,10 @@ def decimal_in(columns: Iterable[Iterable[Any]], known: str | None = None) -> st
     >>> decimal_in([["1.234,5", "NA"], ["oak", "3,5"]]), decimal_in([["1,500"], ["7"]]), decimal_in([["3,5"], ["$1.5"]])
     (',', None, None)
     """
-    said = set()
+    said: set[str] = set()
     for column in columns:
+        if "." in said:
+            break  # it is no comma; nothing else needs to be looked at
         given = [cell for cell in column if isinstance(cell, str) and cell.strip() not in NA_VALUES][:_LOOKED_AT]
         bare = {cell: without_unit(_out_of_brackets(cell)) for cell in set(given)}
         cells = [bare[cell] for cell in given]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_array, validate_data
 from torch import Tensor
 
-from shortlist.data.frame_columns import frame_of, warn_of_order
+from shortlist.data.frame_columns import frame_of, numbers_in, warn_of_order
 from shortlist.data.preprocessing import Preprocessor
 from shortlist.errors import ShortlistError, ShortlistWarning
 from shortlist.labels.label_set_inputs import check_stored
@@ -92,11 +92,10 @@ def objects_as_frame(X: NDArray[Any], fitted: Any = None) -> Any:
 
 def warn_of_ids(frame: Any) -> None:
     """Of columns that number the rows, or some of those that there were before a split."""
-    rows, found = len(frame), []
-    for place, kind in enumerate(frame.dtypes) if rows >= _ROWS else ():
-        values = frame.iloc[:, place]
-        if isinstance(kind, np.dtype) and kind.kind in "iu" and values.nunique() == rows > np.ptp(values) / 2:
-            found.append(frame.columns[place])
+    rows = len(frame)
+    numbers = numbers_in(frame) if rows >= _ROWS else {}
+    whole = [(name, numbers[name]) for name in frame if name in numbers and numbers[name].dtype.kind in "iu"]
+    found = [name for name, cells in whole if rows > np.ptp(cells) / 2 and len(np.unique(cells)) == rows]
     if found:
         said = f"a feature numbers the rows: {', '.join(map(repr, found))}: if it is an id, leave it out"
         warnings.warn(f"{said}, X.drop(columns={found!r})", ShortlistWarning, stacklevel=5)

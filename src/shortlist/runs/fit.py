@@ -5,18 +5,19 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from shortlist.data import Dataset
 from shortlist.data.images import left_out_in_words
 from shortlist.data.readers.tables import name_of
 from shortlist.files import PathLike
 from shortlist.runs.calibrate import calibrate
-from shortlist.runs.config import CONFIG
+from shortlist.runs.config import CONFIG, Source
 from shortlist.runs.evaluate import evaluate
 from shortlist.runs.plan import Plan, kind_of
 from shortlist.runs.report import report
 from shortlist.runs.results import skipped_images
-from shortlist.runs.run import Run
-from shortlist.runs.setup import read_parts
-from shortlist.runs.train import Interrupted, free_path, train
+from shortlist.runs.run import Run, open_run
+from shortlist.runs.setup import read_parts, read_source
+from shortlist.runs.train import Interrupted, free_path, train_run
 from shortlist.text import command
 from shortlist.training.loop import Progress
 
@@ -68,7 +69,15 @@ def fit(
     encoder = reading.data.encoder
     _begin(steps, "reading the data" + ("" if encoder is None else f"; features by {encoder.name}"))
     progress = None if steps is None else (lambda done, total: steps.reach(done / total))
-    whole = read_parts(reading, allow_import=allow_import, progress=progress)["train"]
+    kept: dict[str, Dataset] = {}  # what is read to decide on it is not read again to train on it
+
+    def read(source: Source, place: str) -> Dataset:
+        return kept.pop(repr(source), None) or read_source(source, place, allow_import)
+
+    def read_and_keep(source: Source, place: str) -> Dataset:
+        return kept.setdefault(repr(source), read(source, place))
+
+    whole = read_parts(reading, read=read_and_keep, allow_import=allow_import, progress=progress)["train"]
     told = len(plan.notes)
     whole = plan.single(whole)
     config = plan.decide(whole)
@@ -76,14 +85,17 @@ def fit(
         tell(note)
     left_out = f" (left out: {left_out_in_words(list(whole.skipped.values()))})" if whole.skipped else ""
     tell(f"{len(whole)} examples{left_out}, {kind_of(whole)}; what is done with them:\n\n{plan.shown()}")
+    num_labels, skipped = whole.num_labels, skipped_images(whole.skipped)
+    total = len(whole) + len(skipped)
+    del whole  # training has parts of it
     place = Path(out) if out is not None else free_path(Path("runs") / (name_of(Path(path).resolve())))
     _begin(steps, "training")
     try:
-        trained = train(config, place, progress=steps, say=say, allow_import=allow_import)
+        trained, done = train_run(config, place, read=read, progress=steps, say=say, allow_import=allow_import)
     except Interrupted as interrupted:
         then = (command("shortlist", verb, place) for verb in ("calibrate", "report"))
         raise Interrupted(f"{interrupted}, then: {', '.join(then)}") from None
-    run = Run(place, allow_import)
+    run = open_run(trained or place, allow_import)
     _begin(steps, "calibrating")
     calibrated = calibrate(run)
     judged_on = next((part for part in ("test", "validation") if getattr(config.data, part) is not None), None)
@@ -91,15 +103,15 @@ def fit(
     evaluated = None if judged_on is None else evaluate(run, judged_on)
     written = None if judged_on is None else report(run)["written"]
     # without an encoder nobody has looked at the images before training
-    skipped = skipped_images(whole.skipped) or trained.get("skipped", [])
+    skipped = skipped or done.get("skipped", [])
     return {
         "run": str(place),
         "config": str(place / CONFIG),
         "notes": plan.notes,
         "objective": config.objective.name,
         "backbone": run.config.backbone.name,
-        "labels": len(whole.vocabulary),
-        "examples": len(whole) + len(whole.skipped) - len(skipped),
+        "labels": num_labels,
+        "examples": total - len(skipped),
         "calibration": calibrated,
         "evaluation": evaluated,
         "report": written,

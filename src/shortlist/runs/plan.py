@@ -270,8 +270,10 @@ def _fits_at_once(config: RunConfig, whole: Dataset) -> bool:
 
 def _letters_beside(whole: Dataset) -> list[int]:
     """How many letters each column of texts of a table has."""
-    frame = whole.inputs.frame if isinstance(whole.inputs, TableRows) else {}
-    names = [name for name in frame if frame[name].dtype.kind == "O" and not hasattr(frame[name], "cat")]
+    if not isinstance(whole.inputs, TableRows):
+        return []
+    frame = whole.inputs.frame
+    names = [name for name, kind in frame.dtypes.items() if kind.kind == "O" and kind != "category"]
     cells = (frame[name].dropna().map(str).tolist() for name in names)
     return [sum(map(len, texts)) for texts in cells if has_words(texts)]
 

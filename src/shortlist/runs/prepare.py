@@ -1,6 +1,6 @@
 """Everything that training needs, ready: the config checked, the data read, the model built."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from shortlist.data.table_rows import TableRows
 from shortlist.data.tf_idf import TfIdf
 from shortlist.files import PathLike
 from shortlist.runs.backbone_choice import TRIED, settled_backbone, tried
-from shortlist.runs.config import RunConfig, as_config
+from shortlist.runs.config import RunConfig, Source, as_config
 from shortlist.runs.setup import (
     build_learner,
     facts_of,
@@ -54,14 +54,16 @@ def prepare(
     *,
     overrides: Sequence[str] = (),
     parts: Mapping[str, Dataset] | None = None,
+    read: Callable[[Source, str], Dataset] | None = None,
     preprocessor: Preprocessor | TfIdf | None = None,
     broken: Mapping[str, str] | None = None,
     allow_import: Sequence[str] = (),
 ) -> Prepared:
     """Check the config, read its data, settle what follows from their size, build its model. Whatever can be wrong with
-    them is found here, before anything is written. ``parts``: the data, where it is read already; ``preprocessor``:
-    what makes numbers of a table, where it is fitted already; ``broken``: the images that cannot be decoded, path ->
-    reason, where that is known already; otherwise each image is decoded once to know it.
+    them is found here, before anything is written. ``parts``: the data, where it is read already; ``read``: as of
+    `read_parts`; ``preprocessor``: what makes numbers of a table, where it is fitted already; ``broken``: the images
+    that cannot be decoded, path -> reason, where that is known already; otherwise each image is decoded once to know
+    it.
 
     >>> ready = prepare({"data": {"train": {"reader": "ambiguous-numbers", "size": 200}}})
     >>> {part: len(data) for part, data in ready.parts.items()}, ready.learner.objective.name
@@ -70,7 +72,7 @@ def prepare(
     checked = resolve(as_config(config, overrides), allow_import)
     left_out = dict(broken or {})
     if parts is None:
-        parts = read_parts(checked, allow_import=allow_import, broken=left_out, look=broken is None)
+        parts = read_parts(checked, read=read, allow_import=allow_import, broken=left_out, look=broken is None)
     blanks = NA_VALUES if checked.data.na_values is None else checked.data.na_values
     train_set, alike = parts["train"], [one for one in parts.values() if one.vocabulary == parts["train"].vocabulary]
     counts = torch.stack([one.label_counts() for one in alike]).sum(0)  # of the whole file, not of the training part
@@ -89,9 +91,8 @@ def prepare(
     facts[TRIED] = tried(choice)
     learner = build_learner(checked, facts, allow_import, train_set=train_set)
     if train_set.kind == "texts":
-        read = reading(learner.backbone, train_set)
-        facts["texts"] = read
-        train_set = replace(train_set, notes=(*train_set.notes, *reading_in_words(read)))
+        facts["texts"] = as_read = reading(learner.backbone, train_set)
+        train_set = replace(train_set, notes=(*train_set.notes, *reading_in_words(as_read)))
         parts = {**parts, "train": train_set}
     facts["scores_by_blocks"] = learner.objective.by_blocks((checked.batch_size or 1) // checked.devices)
     facts["broken_images"] = left_out

@@ -71,7 +71,8 @@ _FACTS: dict[str, Any] = {  # what prediction relies on; None: files of earlier 
 
 
 class Run(SavedEpochs):
-    """A run that exists; `Run.create` makes a new one. Config, facts and model are read on first use, and once.
+    """A run that exists; `Run.create` makes a new one. Config, facts, data and model are read on first use, and
+    once.
 
     ``allow_import``: the modules whose code may run, where the config names a ``module:thing``.
 
@@ -88,6 +89,7 @@ class Run(SavedEpochs):
         self.allow_import = tuple(allow_import)
         self._learner: Learner | None = None
         self._predictor: Predictor | None = None
+        self._parts: Mapping[str, Dataset] = {}
         if not (self.path / CONFIG).is_file():
             why = f"it has no {CONFIG}" if self.path.exists() else "there is no such folder"
             raise ShortlistError(f"{self.path} is not a run: {why}")
@@ -217,8 +219,14 @@ class Run(SavedEpochs):
                 + command("shortlist", "train", self.path / CONFIG, "--out", f"{self.path}-new")
             )
 
+    def keep(self, parts: Mapping[str, Dataset]) -> None:
+        """What `parts` gives, where it is read already."""
+        self._parts = parts
+
     def parts(self) -> dict[str, Dataset]:
         """The data of the config, with the columns that the run was trained with."""
+        if self._parts:
+            return dict(self._parts)
         try:
             parts = read_parts(
                 self.config,
@@ -230,7 +238,8 @@ class Run(SavedEpochs):
             if hint := self._where_data_was():
                 raise MissingFileError(f"{error}{hint}") from error
             raise
-        return prepared_parts(self.config, parts, self.preprocessed)
+        self.keep(prepared_parts(self.config, parts, self.preprocessed))
+        return dict(self._parts)
 
     def _where_data_was(self) -> str:
         """What to do where the data is not, or no longer, where the config says."""
@@ -298,8 +307,8 @@ class Run(SavedEpochs):
         return predictor.scores(self.preprocessed(dataset))
 
     def release(self) -> None:
-        """Let the model go from memory: for whoever looks at many runs in turn."""
-        self._learner = self._predictor = None
+        """Let data and model go from memory: for whoever looks at many runs in turn."""
+        self._learner, self._predictor, self._parts = None, None, {}
 
     # ---- set rules
 

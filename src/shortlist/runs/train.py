@@ -12,7 +12,7 @@ from shortlist.errors import ShortlistError, ShortlistWarning
 from shortlist.files import PathLike, read_json
 from shortlist.models.huggingface import TextNetwork
 from shortlist.runs.backbone_choice import TRIED, in_words
-from shortlist.runs.config import CONFIG, RunConfig, as_config
+from shortlist.runs.config import CONFIG, RunConfig, Source, as_config
 from shortlist.runs.environment import environment
 from shortlist.runs.lock import locked
 from shortlist.runs.machines import check_shared, machines
@@ -57,6 +57,25 @@ def train(
     >>> done["epochs"], done["metric"], done["objective"]
     (2, 'topk-accuracy@1', 'cross-entropy')
     """
+    return train_run(
+        config, out, overrides=overrides, resume=resume, parts=parts, progress=progress, say=say,
+        allow_import=allow_import,
+    )[1]  # fmt: skip
+
+
+def train_run(
+    config: RunConfig | Mapping[str, Any] | PathLike | None,
+    out: PathLike | None,
+    *,
+    overrides: Sequence[str] = (),
+    resume: Run | PathLike | None = None,
+    parts: Mapping[str, Dataset] | None = None,
+    read: Callable[[Source, str], Dataset] | None = None,
+    progress: loop.Progress | None = None,
+    say: Callable[[str], None] | None = None,
+    allow_import: Sequence[str] = (),
+) -> tuple[Run | None, dict[str, Any]]:
+    """As `train`: the run, which has its data ready, and the result. ``read``: as of `read_parts`."""
     fitted, broken = None, None
     if resume is not None:
         if config is not None or out is not None or overrides:
@@ -72,7 +91,7 @@ def train(
         name = "run" if isinstance(config, RunConfig | Mapping) else Path(config).stem
         place = free_path(Path("runs") / name) if out is None else Path(out)
         if out is not None and is_restart_of(out):
-            return train(resume=out, parts=parts, progress=progress, say=say, allow_import=allow_import)
+            return train_run(None, None, resume=out, parts=parts, progress=progress, say=say, allow_import=allow_import)
         if out is not None:
             Run.check_new(out)  # before any work
     fabric = loop.make_fabric(settings, place)
@@ -81,7 +100,7 @@ def train(
         check_shared(fabric, place)
         if say is not None and fabric.is_global_zero:
             say(f"{fabric.world_size} processes on {machines()} machines, which all see the place of {place}")
-    ready = prepare(settings, parts=parts, preprocessor=fitted, broken=broken, allow_import=allow_import)
+    ready = prepare(settings, parts=parts, read=read, preprocessor=fitted, broken=broken, allow_import=allow_import)
     if fabric.is_global_zero:
         examples, chosen = len(ready.parts["train"]), ready.config
         if say is not None and (settings.epochs, settings.batch_size) != (chosen.epochs, chosen.batch_size):
@@ -100,11 +119,13 @@ def train(
         if parts is None and resume is None:
             twice = repeated(chosen, ready.parts) if ready.repeats is None else ready.repeats
         for concern in (*ready.remarks, *concerns(chosen, ready.parts["train"]), *twice):
-            warnings.warn(concern, ShortlistWarning, stacklevel=2)
+            warnings.warn(concern, ShortlistWarning, stacklevel=3)
     run, history = train_prepared(ready, place, resume=resume is not None, progress=progress, fabric=fabric)
+    if run is not None and parts is None:
+        run.keep(ready.parts)
     if run is None or not fabric.is_global_zero:
-        return {}
-    return {
+        return run, {}
+    return run, {
         "run": str(run.path),
         "objective": settings.objective.name,
         "epochs": len(history.records),

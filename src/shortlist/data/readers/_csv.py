@@ -317,9 +317,13 @@ def _is_row(header: Sequence[str], table: Any) -> bool:
     if mostly_numbers:
         compute = require("pyarrow.compute")
         return any(compute.any(compute.equal(table.column(place), name)).as_py() for place, name in names)
-    again = [name for place, name in names if _comes_again(name, first.column(place).to_pylist())]
     has_sentence = any(name.count(" ") >= _SENTENCE for _, name in names)
-    return bool(again) and (bool(numbers) or has_sentence or (len(again) >= 3 and 2 * len(again) >= len(header)))
+    needed = 1 if numbers or has_sentence else max(3, (len(header) + 1) // 2)
+    for left, (place, name) in zip(range(len(names), 0, -1), names, strict=True):
+        if not 0 < needed <= left:
+            break  # the others would not tell otherwise
+        needed -= _comes_again(name, first.column(place).to_pylist())
+    return needed <= 0
 
 
 def _comes_again(name: str, cells: Sequence[str | None]) -> bool:

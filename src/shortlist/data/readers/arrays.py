@@ -8,7 +8,7 @@ import tokenize
 import zipfile
 import zlib
 from collections.abc import Collection, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from typing import IO, Any
 
@@ -146,8 +146,8 @@ class ArrayFile:
             as_written = isinstance(table, TextColumns | TypedColumns) and table.is_flat(name)
             return as_categories(table.texts(name) if as_written else table.values(name))
 
-        with ThreadPoolExecutor(os.cpu_count()) as pool:  # pyarrow parses without the interpreter's lock
-            values = dict(zip(columns, pool.map(values_of, columns), strict=True))
+        with ThreadPool(os.cpu_count()) as pool:  # pyarrow parses without the interpreter's lock
+            values = dict(zip(columns, pool.map(values_of, columns), strict=True))  # many columns at a time
         together = len(columns) > _MANY and len(columns) * len(next(iter(values.values()))) < _CELLS
         frame = pandas.DataFrame(values, copy=together)
         frame.attrs[READ] = table.written.facts() if isinstance(table, TextColumns | TypedColumns) else {}

@@ -23,9 +23,10 @@ def find_texts(cells: FirstCells, labels: Sequence[str], reader: str | None) -> 
     names = [name for name in names if not named_images(cells, name)]
     found = [name for name in names if _has_words(cells, name, bool(labels))]
     long = [name for name in names if _has_long_texts(cells, name)]
-    others = [name for name in names if name not in long and not are_ids(cells, name) and not is_answer(cells, name)]
-    if not found and len(long) == 1 and len(others) <= (0 if labels else 1):
-        found = long  # the one other column holds the labels, unless they are named
+    if not found and len(long) == 1:
+        others = (name for name in names if name not in long)
+        left = [name for name in others if not are_ids(cells, name) and not is_answer(cells, name)]
+        found = long if len(left) <= (0 if labels else 1) else []  # the one other column holds the labels, unless named
     if reader != "text-table" or len(found) == 1:
         return found
     called = {name.lower(): name for name in reversed(found)}
@@ -41,6 +42,8 @@ def find_texts(cells: FirstCells, labels: Sequence[str], reader: str | None) -> 
 def _has_words(cells: FirstCells, name: str, labels_are_named: bool) -> bool:
     """Whether most cells are of several words, and few come twice; not those of several labels."""
     found = [str(cell) for cell in cells.written(name)]
+    if not found:
+        return False
     lower = name.lower()
     called = lower in LABELS or (lower in LIKELY and (are_classes(cells, name) or comes_again(cells, name)))
     of_labels = not labels_are_named and (called or separator(found) is not None)
