@@ -14,8 +14,6 @@ scores, and losses without a gradient.
 """
 
 import argparse
-import ast
-import hashlib
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -28,8 +26,6 @@ from torch import Tensor
 
 PAGE = Path(__file__).parents[1] / "gpu-kernels.md"
 BEGIN, END = "<!-- the table, written by docs/tools/gpu_kernels.py -->\n", "<!-- end of the table -->"
-COMPILED_BY = f"Compiled by triton {metadata.version('triton')}."
-KERNELS = Path(__file__).parents[2] / "src" / "shortlist" / "kernels" / "triton"
 MOST, STREAMED = 8192, 32768  # labels of a row in registers, and of one that is not
 ROWS = 4
 TARGETS = ("sm_80", "sm_90", "sm_100", "gfx942")
@@ -176,26 +172,6 @@ def lengths(name: str, special: str) -> tuple[int, ...]:
     return (*ways, *((STREAMED, STREAMED - 1) if call.k in (0, *FEW_K) else (STREAMED - call.k % 2,)))
 
 
-def code(folder: Path) -> str:
-    """The code of the kernels in a folder and of what compiles them, without comments."""
-    files = [*sorted(folder.glob("*.py")), Path(__file__), Path(__file__).with_name("compiled_kernels.py")]
-    return "".join(ast.dump(ast.parse(file.read_bytes())) for file in files)
-
-
-def marked(block: str) -> str:
-    """The page's block with a checksum of it and of the code, as its second line."""
-    begin, _, rest = block.partition("\n")
-    rest = "\n".join(line for line in rest.splitlines() if not line.startswith("<!--"))
-    checksum = hashlib.sha256(f"{code(KERNELS)}{begin}{rest}".encode()).hexdigest()
-    return f"{begin}\n<!-- checksum {checksum[:16]} -->\n{rest}\n"
-
-
-def is_current() -> bool:
-    """Whether the page was written by this triton of the code that is here: compiling would find the same."""
-    block = PAGE.read_text().partition(BEGIN)[2].partition(END)[0]
-    return block == marked(block) and block.startswith(COMPILED_BY)
-
-
 Row = tuple[str, str, int, str]  # operator, what is special, labels, target
 Line = tuple[str, str, int, str, int, Any]  # kernel, what is special, labels, target, warps, what it takes
 
@@ -299,7 +275,7 @@ def table(found: list[Line]) -> str:
         cells = lines.setdefault((kernel, special, labels, warps), {})
         registers, spilled = cells.get(target, (0, 0))
         cells[target] = (max(registers, used.registers), max(spilled, used.spilled))
-    text = [COMPILED_BY, ""]
+    text = [f"Compiled by triton {metadata.version('triton')}.", ""]
     text += [f"| kernel | call | labels | warps | {' | '.join(TARGETS)} |", "|---" * (4 + len(TARGETS)) + "|"]
     for (kernel, special, labels, warps), cells in lines.items():
         taken = []
@@ -333,7 +309,7 @@ def main() -> None:
         if wrong:
             sys.exit(f"{PAGE.name} says something else, {wrong}: run python docs/tools/{Path(__file__).name}")
     elif not (given.few or given.only or given.target):
-        PAGE.write_text(f"{before}{BEGIN}{marked(new)}{END}{after}")
+        PAGE.write_text(f"{before}{BEGIN}{new}\n{END}{after}")
 
 
 if __name__ == "__main__":
