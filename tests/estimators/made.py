@@ -1,4 +1,4 @@
-"""Rows and labels that the tests of SetClassifier are fitted to."""
+"""Rows and labels that the tests of SetClassifier fit it to, and the best of what it tried."""
 
 from typing import Any
 
