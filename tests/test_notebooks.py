@@ -27,4 +27,5 @@ def test_a_notebook_runs_and_shows_what_it_says(notebook: Path) -> None:
 
     kept = json.loads(notebook.read_text())
     assert (kept["nbformat"], kept["metadata"]["kernelspec"]["language"]) == (4, "python")
+    assert (kept["cells"][0]["cell_type"], kept["cells"][0]["source"][0][:2]) == ("markdown", "# ")  # the title
     assert printed(run(notebook)) == printed(kept)

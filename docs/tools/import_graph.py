@@ -11,7 +11,7 @@ SOURCE = Path(__file__).resolve().parents[2] / "src"
 PAGE = Path(__file__).resolve().parents[1] / "floor-plan.md"
 BEGIN, END = "<!-- the import graph, written by docs/tools/import_graph.py -->", "<!-- end of the import graph -->"
 SHARED = {"labels", "checks", "links", "errors", "options", "registry", "distributed", "files", "optional", "text"}
-SHARED |= {"named", "verticals"}
+SHARED |= {"named", "verticals", "score_counts", "packed", "device_flags", "device_arrays"}
 
 
 def page() -> str:

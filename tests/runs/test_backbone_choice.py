@@ -275,7 +275,7 @@ def test_features_of_any_scale_have_similarities_too() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"backbone": {"name": "similarities", "landmarks": 0}}, "landmarks must be at least 1, got 0"),
+        ({"backbone": {"name": "similarities", "landmarks": 0}}, "landmarks must be a whole number of at least 1"),
         ({"backbone": {"name": "similarities", "landmark": 3}}, "did you mean 'landmarks'"),
     ],
 )

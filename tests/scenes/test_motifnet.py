@@ -396,7 +396,7 @@ def test_word_vectors_are_where_both_tables_of_classes_start():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"hidden": 0}, "hidden must be at least 1"),
+        ({"hidden": 0}, "hidden must be a whole number of at least 1"),
         ({"dropout": 1.0}, "dropout must be at least 0 and below 1"),
         ({"order": "left"}, "order: input should be 'left-right', 'confidence', 'size' or 'random', got 'left'"),
         ({"regions": True}, "must be 512 x 7 x 7 numbers, got 0 and 0"),

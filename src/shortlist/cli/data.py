@@ -180,13 +180,11 @@ def _prepared(dataset: Any, blanks: Sequence[str]) -> tuple[list[str], list[str]
     concerns = list(table_concerns(dataset, blanks))
     if not isinstance(dataset.inputs, TableRows):
         return [] if dataset.columns is None else dataset.columns.lines(), concerns
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", ShortlistWarning)
-        try:
+    try:
+        with _told(concerns):
             prepared = Preprocessor.fit(dataset.inputs.frame, na_values=blanks)
-        except ShortlistError as error:
-            return dataset.columns.lines(), [*concerns, str(error)]
-    concerns += [str(warning.message) for warning in caught if issubclass(warning.category, ShortlistWarning)]
+    except ShortlistError as error:
+        return dataset.columns.lines(), [*concerns, str(error)]
     left = prepared.columns_left_out
     same = [repr(name) for name, why in left.items() if why == CONSTANT]
     if same:

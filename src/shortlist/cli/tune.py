@@ -27,6 +27,7 @@ def tune(
     interrupted, and with a larger N it adds trials. It needs the extra tune.
     """
     from shortlist import runs
+    from shortlist.runs.tune import short
 
     with interruptions_told():
         found = runs.tune(
@@ -44,7 +45,7 @@ def tune(
     rows = [
         [
             f"{row['trial']}{' *' if row['trial'] == found['best']['trial'] else ''}",
-            *(_short(row["values"][key]) for key in keys),
+            *(short(row["values"][key]) for key in keys),
             "" if row["best"] is None else row["best"],
             row["epochs"],
             row["state"],
@@ -54,7 +55,3 @@ def tune(
     print_table(f"{found['objective']}: * is the best", ["trial", *keys, metric, "epochs", "state"], rows)
     if not quiet:
         say(f"\nall of it: {found['out']}\nnext: shortlist train {found['config']}")
-
-
-def _short(value: object) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)

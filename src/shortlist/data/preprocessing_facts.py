@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shortlist.checks import whole
 from shortlist.data.choices import Choices
 from shortlist.data.column_features import Categories, Numbers
 from shortlist.data.column_use import listed
@@ -62,7 +63,7 @@ def fields_of(facts: Any) -> dict[str, Any]:
 def _checked(facts: Any) -> dict[str, Any]:
     if facts["format"] != _FORMAT or facts["kind"] not in ("dense", "frame", "sparse"):
         raise ShortlistError(f"preprocessing of format {facts['format']!r} and kind {facts['kind']!r} is not known")
-    total = _count(facts["num_columns"])
+    total = whole(facts["num_columns"], "the preprocessing's num_columns", 1)
     names = None if facts["column_names"] is None else tuple(_texts(facts["column_names"], total))
     if (names is None) == (facts["kind"] == "frame"):
         raise ShortlistError("the preprocessing of a frame, and only that, has column_names")
@@ -124,12 +125,6 @@ def _categories(facts: Any, total: int) -> Categories:
     if not _texts([facts["separator"]])[0]:
         raise ShortlistError("the preprocessing's separator of choices must be a text")
     return Choices(*known, facts["separator"])
-
-
-def _count(value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise ShortlistError(f"the preprocessing's num_columns must be a whole number above 0, got {value!r}")
-    return value
 
 
 def _places(values: Any, below: int) -> tuple[int, ...]:

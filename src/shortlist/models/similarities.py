@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from shortlist.errors import ShortlistError
+from shortlist.checks import whole
 
 MOST_LANDMARKS = 500
 
@@ -33,8 +33,7 @@ class Similarities(nn.Module):
         self, in_features: int, landmarks: int, *, one_scale: bool = False, with_columns: bool = False
     ) -> None:
         super().__init__()
-        if landmarks < 1:
-            raise ShortlistError(f"landmarks must be at least 1, got {landmarks}")
+        whole(landmarks, "landmarks", 1)
         self.register_buffer("centre", torch.full((in_features,), math.nan))
         self.register_buffer("scale", torch.full((in_features,), math.nan))
         self.register_buffer("landmarks", torch.full((landmarks, in_features), math.nan))

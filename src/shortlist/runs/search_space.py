@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from shortlist.checks import whole
 from shortlist.errors import ShortlistError, nearest
 
 _KEYS = {
@@ -114,9 +115,7 @@ def _checked(key: str, given: Mapping[str, Any]) -> Search:
         raise ShortlistError(f"{key}: low and high are too far apart, got {low:g} and {high:g}")
     if kind == "log" and low <= 0:
         raise ShortlistError(f"{key}.low must be above 0 for a search on the log scale, got {low:g}")
-    step = given.get("step", 1)
-    if isinstance(step, bool) or not isinstance(step, int) or step < 1:
-        raise ShortlistError(f"{key}.step must be a whole number of at least 1, got {step!r}")
+    step = whole(given.get("step", 1), f"{key}.step", 1)
     return Search(key, kind, low, high - (high - low) % step if kind == "integer" else high, step)
 
 

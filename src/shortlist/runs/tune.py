@@ -329,12 +329,12 @@ def _chart(rows: Sequence[Mapping[str, Any]], metric: str) -> Any:
 
 
 def _in_words(row: Mapping[str, Any], metric: str | None) -> str:
-    values = ", ".join(f"{key} {_short(value)}" for key, value in row["values"].items())
+    values = ", ".join(f"{key} {short(value)}" for key, value in row["values"].items())
     if row["state"] == "failed":
         return f"{values}: failed: {row['reason']}"
     given_up = f", given up after {row['epochs']} epochs" if row["state"] == "pruned" else ""
     return f"{values}: {metric} {row['best']:.4f}{given_up}"
 
 
-def _short(value: Any) -> str:
+def short(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)

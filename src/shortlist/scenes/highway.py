@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
+from shortlist.checks import whole
 from shortlist.errors import ShortlistError
 
 
@@ -77,8 +78,7 @@ class AlternatingHighwayLSTM(nn.Module):
 
     def __init__(self, in_features: int, hidden: int, layers: int, dropout: float = 0.0) -> None:
         super().__init__()
-        if layers < 1:
-            raise ShortlistError(f"layers must be at least 1, got {layers}")
+        whole(layers, "layers", 1)
         if not 0 <= dropout < 1:
             raise ShortlistError(f"dropout must be at least 0 and below 1, got {dropout!r}")
         sizes = [in_features] + [hidden] * (layers - 1)

@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from shortlist.checks import whole
 from shortlist.errors import ShortlistError, nearest
 from shortlist.scenes.containers import SceneBatch, Scenes, shape_for
 from shortlist.scenes.context import PackedOrder, packed_order, with_all_weights
@@ -94,8 +95,7 @@ class MotifNet(nn.Module):
             ("embedding", embedding, 1), ("hidden", hidden, 1), ("pooling", pooling, 1),
             ("union_channels", union_channels, 2), ("object_layers", object_layers, 0), ("edge_layers", edge_layers, 0),
         ):  # fmt: skip
-            if value < least:
-                raise ShortlistError(f"{name} must be at least {least}, got {value}")
+            whole(value, name, least)
         for name, share in (("dropout", dropout), ("region_dropout", region_dropout)):
             if not 0 <= share < 1:
                 raise ShortlistError(f"{name} must be at least 0 and below 1, got {share!r}")

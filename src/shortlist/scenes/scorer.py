@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from shortlist.checks import whole
 from shortlist.errors import ShortlistError
 from shortlist.scenes.containers import SceneBatch, Scenes, shape_for
 from shortlist.scenes.context import LeftRightContext
@@ -80,22 +81,21 @@ class RelationScorer(nn.Module):
         super().__init__()
         classes, predicates, words, features, _, _, decide = shape_for("relations-light", in_shape)
         for name, value in (("embedding", embedding), ("context", context), ("hidden", hidden)):
-            if value < 1:
-                raise ShortlistError(f"{name} must be at least 1, got {value}")
+            whole(value, name, 1)
         if not 0 <= dropout < 1:
             raise ShortlistError(f"dropout must be at least 0 and below 1, got {dropout!r}")
         self.embedding = nn.Embedding(classes, words or embedding)
         own = self.embedding.embedding_dim + OBJECT_NUMBERS + features
         self.context = LeftRightContext(own, context)
-        whole = own + self.context.out_features
-        self.ends = nn.Linear(whole, 2 * hidden)  # as a subject, and as an object
+        joined = own + self.context.out_features
+        self.ends = nn.Linear(joined, 2 * hidden)  # as a subject, and as an object
         self.place = nn.Linear(PAIR_NUMBERS, hidden)
         self.mix = nn.Linear(hidden, hidden)
         self.dropout = nn.Dropout(dropout)
         self.frequency = nn.Parameter(
             torch.zeros(classes * classes, predicates + 1), requires_grad=learn_frequency
         )
-        self.decide = nn.Linear(whole, classes + 1) if decide else None  # the last is background
+        self.decide = nn.Linear(joined, classes + 1) if decide else None  # the last is background
         self.features, self.out_features = features, hidden
 
     @torch.no_grad()

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from shortlist.checks import check_choice
+from shortlist.checks import check_choice, whole
 from shortlist.data.dataset import Dataset
 from shortlist.data.seeded import random_for
 from shortlist.errors import ShortlistError
@@ -47,8 +47,7 @@ def placed_shapes(
     Dataset('placed-shapes': Scenes(100 images, 450 objects, 461 relations), 6 predicates)
     """
     check_choice(part, "part", ("train", "val", "test"))
-    if size < 1:
-        raise ShortlistError(f"size must be at least 1, got {size}")
+    whole(size, "size", 1)
     if not 0 <= recorded <= 1:
         raise ShortlistError(f"recorded must be between 0 and 1, got {recorded!r}")
     random = random_for(f"placed shapes, {part}", seed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from reprlib import repr as short
 from typing import Any, Literal, Unpack
 
 import numpy as np
@@ -175,20 +176,20 @@ def read_vrd_pairs(
 def _row(path: PathLike, place: str, relation: Any, findings: Findings) -> list[float] | None:
     """Predicate, and of subject and object class and box; None with the reason noted."""
     if not isinstance(relation, dict) or not {"predicate", "subject", "object"} <= relation.keys():
-        findings.add(path, f"{place}: a relation has a predicate, a subject and an object, got {_short(relation)}")
+        findings.add(path, f"{place}: a relation has a predicate, a subject and an object, got {short(relation)}")
         return None
     if not _is_whole(relation["predicate"]):
-        findings.add(path, f"{place}: the predicate must be a whole number, got {_short(relation['predicate'])}")
+        findings.add(path, f"{place}: the predicate must be a whole number, got {short(relation['predicate'])}")
         return None
     values = [relation["predicate"]]
     for role in ("subject", "object"):
         thing = relation[role]
         box = thing.get("bbox") if isinstance(thing, dict) else None
         if not isinstance(box, list) or len(box) != 4 or not all(map(_is_number, box)):
-            findings.add(path, f"{place}: the {role} has no bbox of four numbers, got {_short(thing)}")
+            findings.add(path, f"{place}: the {role} has no bbox of four numbers, got {short(thing)}")
             return None
         if not _is_whole(thing.get("category")):
-            findings.add(path, f"{place}: the {role}'s category must be a whole number, got {_short(thing)}")
+            findings.add(path, f"{place}: the {role}'s category must be a whole number, got {short(thing)}")
             return None
         values += [thing["category"], *box]
     return values
@@ -216,10 +217,5 @@ def _names(path: PathLike, findings: Findings) -> list[str]:
     """A list of different names."""
     names: list[str] = read_json(path, list, findings)
     if names is not None and (not all(isinstance(name, str) for name in names) or len({*names}) < len(names)):
-        findings.add(path, f"must be a list of different names, got {_short(names)}")
+        findings.add(path, f"must be a list of different names, got {short(names)}")
     return names
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) < 80 else f"{text[:77]}..."
