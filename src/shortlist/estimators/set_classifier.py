@@ -123,7 +123,8 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Attributes:
         classes_: the labels; rule_: the fitted set rule; decision_: the threshold of ``predict`` for several labels;
         link_: what makes probabilities of scores;
-        objective_, k_, solver_, weight_decay_, lr_, epochs_, hidden_ (sizes of the hidden layers): what was used;
+        objective_, k_, solver_, weight_decay_ (of a mean of two models: that of similarities), lr_, epochs_, hidden_
+        (sizes of the hidden layers): what was used;
         selection_: what was tried on held-out rows to choose it, of "lbfgs" on how many folds; preprocessor_: what
         became of the columns; history_: loss of every epoch; learner_: the PyTorch module.
 

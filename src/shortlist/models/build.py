@@ -38,7 +38,8 @@ def _similarities(
     Args:
         landmarks: how many training rows; all of them, where there are fewer.
         one_scale: distances are those of the columns as they come; false: of each column divided by its spread.
-        with_columns: scores are a mean of this kernel method's and of a linear model's; held-out rows choose its share.
+        with_columns: scores are a mean of this kernel method's and of a linear model's; held-out rows choose its share,
+            which is a half where a weight_decay is given. Another optimizer trains one head on both.
     """
     return Similarities(flat_size(in_shape), landmarks, one_scale=one_scale, with_columns=with_columns)
 

@@ -63,17 +63,17 @@ class Fitted:
     tried: list[dict[str, Any]]
     held_out_scores: Tensor | None  # of every row, from when a fold held it out
 
-    def mean_with(self, columns: Fitted, share: float) -> Fitted:
-        """The mean of these scores, of which so much is of ``similarities``, and of those of the columns."""
-        layer, held = copy.deepcopy(self.similarities), None
+    def mean_with(self, columns: Fitted, shares: tuple[float, float]) -> Fitted:
+        """The sum of so much of these scores, of ``similarities``, and so much of those of the columns."""
+        layer, held, (own, other) = copy.deepcopy(self.similarities), None, shares
         assert layer is not None
         layer.with_columns, layer.out_features = True, self.weights.shape[1] + columns.weights.shape[1]
         if self.held_out_scores is not None and columns.held_out_scores is not None:
-            held = share * self.held_out_scores + (1 - share) * columns.held_out_scores
+            held = own * self.held_out_scores + other * columns.held_out_scores
         return replace(
             self,
-            weights=torch.cat([share * self.weights, (1 - share) * columns.weights], 1),
-            biases=share * self.biases + (1 - share) * columns.biases,
+            weights=torch.cat([own * self.weights, other * columns.weights], 1),
+            biases=own * self.biases + other * columns.biases,
             similarities=layer,
             evaluations=self.evaluations + columns.evaluations,
             held_out_scores=held,
@@ -82,8 +82,9 @@ class Fitted:
 
 @dataclass(frozen=True)
 class Choice:
-    """A head that is decided on, but for its weights: to what it is fitted, and how; of ``with_columns`` it has its
-    ``share``. ``beside`` is what columns and similarities reached on the same held-out rows, where both were tried."""
+    """A head that is decided on, but for its weights: to what it is fitted, and how; it and
+    ``with_columns`` have their ``shares``. ``beside`` is what columns and similarities reached on the same held-out
+    rows, where both were tried."""
 
     columns: HeadColumns
     target: Tensor
@@ -95,7 +96,7 @@ class Choice:
     seconds: float = 0.0  # that it took to decide, where that was before training
     weights: Tensor | None = None  # of rows
     with_columns: Choice | None = None
-    share: float = 1.0
+    shares: tuple[float, float] = (1.0, 0.0)
 
     def of_more(self, inputs: Any, target: Tensor, names: tuple[str, ...], single: bool, seed: int) -> Choice:
         """The same for all rows, where a share of them has chosen: its strength, judged by three folds of all."""
@@ -105,7 +106,7 @@ class Choice:
 
     def fit(self) -> Fitted:
         fitted = self._fit()
-        return fitted if self.with_columns is None else fitted.mean_with(self.with_columns._fit(), self.share)
+        return fitted if self.with_columns is None else fitted.mean_with(self.with_columns._fit(), self.shares)
 
     def _fit(self) -> Fitted:
         found, columns = self.found, self.columns
@@ -140,7 +141,7 @@ def choose_head(
         if layer is None:
             return given(OWN_SCALE, forms[OWN_SCALE])
         linear = given(OWN_SCALE, forms[OWN_SCALE]) if forms else None
-        return replace(given(_SIMILARITIES, HeadColumns.similar(inputs, layer)), with_columns=linear, share=0.5)
+        return replace(given(_SIMILARITIES, HeadColumns.similar(inputs, layer)), with_columns=linear, shares=(0.5, 0.5))
     search = StrengthSearch(target, names, loss, single, seed, weights)
     if layer is not None and not forms:
         return _of_similarities(search, _SIMILARITIES, HeadColumns.similar(inputs, layer))
@@ -159,11 +160,11 @@ def choose_head(
             return linear
         layer.one_scale, form, first = likely == ONE_SCALE, f"{_SIMILARITIES}, {likely}", found
     other = _of_similarities(search, form, HeadColumns.similar(inputs, layer), first)
-    share, mean = search.best_mean(other.found, found, both=first is None)
+    shares, mean = search.best_mean(other.found, found, both=first is None)
     beside = search.reached(found, mean.folds), search.reached(mean, mean.folds)
-    if share == 0:
+    if not shares[0]:
         return replace(linear, beside=beside)
-    return replace(other, beside=beside, with_columns=linear if share < 1 else None, share=share)
+    return replace(other, beside=beside, with_columns=linear if shares[1] else None, shares=shares)
 
 
 def _of_similarities(search: StrengthSearch, form: str, columns: HeadColumns, other: Chosen | None = None) -> Choice:

@@ -16,7 +16,8 @@ rates, rows would lean to the classes that happen to be common in training.
 
 Similarities of single labels are searched in less time: they are dropped if they are clearly worse than the columns on
 the first fold, the strength is chosen on that fold alone, and if they are better there, all three decide. Where nearly
-every held-out row is right and sure, nothing else is tried. Means of both models' scores are judged like either.
+every held-out row is right and sure, nothing else is tried. Means of both models' scores are judged like either; the
+best of them is less sure than the two often are, so that it is then stretched away from zero.
 """
 
 from __future__ import annotations
@@ -196,15 +197,20 @@ class StrengthSearch:
             self._cost(one, held) < self._cost(other, held) + margin * self._total(held) for _, held in one.folds
         )
 
-    def best_mean(self, one: Chosen, other: Chosen, both: bool = False) -> tuple[float, Chosen]:
-        """The share of ``one`` in the mean of both that does best, of those that do better than the ``other`` in every
-        fold, and that mean; a share of 0 and ``one`` itself, where none does. With ``both``, there is some of each."""
+    def best_mean(self, one: Chosen, other: Chosen, both: bool = False) -> tuple[tuple[float, float], Chosen]:
+        """The shares in the mean of both that does best, of those that do better than the ``other`` in every fold, and
+        that mean, stretched; no shares and ``one`` itself, where none does. With ``both``, there is some of each."""
         means = {share: one.mean_with(other, share) for share in _SHARES[: -1 if both else None]}
         better = {share: mean for share, mean in means.items() if self.does_better(mean, other)}
         tried, rows = means if both and not better else better, torch.arange(len(self.target))
         if not tried or len(one.folds) < FOLDS:
-            return 0.0, one
-        return min(tried.items(), key=lambda each: self._cost(each[1], rows))
+            return (0.0, 0.0), one
+        share, mean = min(tried.items(), key=lambda each: self._cost(each[1], rows))
+        if share == 1:
+            return (1.0, 0.0), one
+        zero = torch.zeros_like(self.base)
+        stretch, _ = best_stretch(mean.scores, zero, self.target, self.loss, self.stretches, self.weights)
+        return (stretch * share, stretch * (1 - share)), replace(mean, scores=stretch * mean.scores)
 
     def is_sure(self, chosen: Chosen) -> bool:
         """Whether nearly every held-out row of single labels is right, and its score says so."""
