@@ -9,6 +9,7 @@ import pytest
 
 from shortlist import runs
 from tests.cli.command import Result, run_here
+from tests.data.readers.made_files import image
 
 Cli = Callable[..., Result]
 
@@ -83,6 +84,16 @@ def test_images_with_one_thing_wrong_are_counted_with_three_examples(cli: Cli) -
     checked = cli("data", "check", "image-folder", "path=photos").out.splitlines()
     assert checked[0] == "5 times alike, such as"
     assert [line.partition(": ")[0] for line in checked[1:]] == [f"  photos/my cat {row}/1.png" for row in range(3)]
+
+
+def test_beside_broken_images_there_is_told_what_else_to_look_at(cli: Cli) -> None:
+    for name in ("cat/1.png", "cat/2.png", "dog/3.png", "dog/4.png", "unsure/5.png"):
+        image(Path("photos", name))
+    Path("photos/cat/0.png").write_bytes(b"cut off")
+    checked = cli("data", "check", "image-folder", "path=photos")
+    assert (checked.code, len(checked.out.splitlines())) == (1, 1)
+    assert checked.err.count("warning: photos: 'unsure' is taken as a label") == 1
+    assert checked.err.splitlines()[-1] == "1 problem, 1 warning"
 
 
 def test_of_a_path_whose_table_cannot_be_opened_all_problems_are_listed(cli: Cli) -> None:

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from shortlist.data import read_features
-from shortlist.data.choices import fit_choices, mark_between
+from shortlist.data.choices import Choices, fit_choices, mark_between
 from shortlist.data.preprocessing import Preprocessor
 from shortlist.data.table_concerns import table_concerns
 from shortlist.errors import ShortlistError, ShortlistWarning
@@ -82,6 +82,12 @@ def test_choices_that_are_written_as_lists_are_those_of_a_text() -> None:
     assert ours is not None
     assert ours == theirs
     np.testing.assert_array_equal(ours.transform(lists), ours.transform(texts))
+
+
+def test_lists_are_choices_of_what_was_learnt_from_texts() -> None:
+    learnt = Choices(0, ("C, or C++", "R", "SQL"), True, separator=";")
+    cells = np.array(["['R', 'C, or C++']", "['SQL']", '["R", "Perl\'s"]'], object)
+    assert learnt.transform(cells).tolist() == [[1, 1, 0, 0], [0, 0, 1, 0], [0, 1, 0, 1]]
 
 
 LISTS = [["R", "SQL"], ["R"], ["SQL", "C, or C++"], [], ["R", "SQL"], None, ["Ada"]]

@@ -93,6 +93,17 @@ def test_texts_alone_are_told_to_come_in_a_frame(make: Any) -> None:
         SetClassifier().fit(texts, ["joy", "sorrow"] * 10)
 
 
+@pytest.mark.parametrize(("rows", "said"), [
+    ({"a": 1.0}, "X is a dict: give a list of dicts"),
+    (pd.Series([1.0, "u"]), "X is a Series: give a frame, X.to_frame"),
+])  # fmt: skip
+def test_one_row_or_column_alone_is_told_to_come_in_a_frame(rows: Any, said: str) -> None:
+    model = classifier().fit(X, Y)
+    for ask in (lambda: classifier().fit(rows, Y), lambda: model.predict(rows)):
+        with pytest.raises(ShortlistError, match=said):
+            ask()
+
+
 def test_what_a_masked_array_hides_is_not_learnt() -> None:
     hidden = np.arange(len(X)) < 3
     with pytest.raises(ShortlistError, match="y is a masked array, which hides 3 of 300: say what they are"):

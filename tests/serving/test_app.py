@@ -30,6 +30,17 @@ def test_one_row_and_many_have_the_sets_of_the_predictor(client, predictor) -> N
             assert chances == sorted(chances, reverse=True)
 
 
+def test_a_column_of_several_choices_takes_lists(tmp_path) -> None:
+    cells = ["R", "R;SQL", "SQL;C", "C;R", "C;R;SQL", "SQL;R"] * 12
+    table = pd.DataFrame({"skills": cells, "job": ["data" if "SQL" in cell else "other" for cell in cells]})
+    table.to_csv(tmp_path / "jobs.csv", index=False)
+    run = sl.runs.fit(tmp_path / "jobs.csv", tmp_path / "run")["run"]
+    with TestClient(make_app(sl.load_run(run), "jobs")) as client:
+        rows = [{"skills": "SQL;C"}, {"skills": ["C", "SQL"]}, {"skills": "R"}]
+        text, listed, other = client.post("/predict", json={"rows": rows}).json()["sets"]
+        assert text == listed != other
+
+
 def test_an_answer_says_by_which_rule_and_what_it_promises(client) -> None:
     rule = client.post("/predict", json={"rows": [ROW], "rule": "conformal-0.1"}).json()["rule"]
     assert rule["calibration_rows"] == 60
@@ -82,7 +93,8 @@ def test_names_that_say_nothing_are_told(client) -> None:
     ({"rows": [ROW], "rule": "conformal-0.1", "alpha": 2}, "alpha must be between 0 and 1"),
     ({"rows": [ROW], "threshold": 1}, "'threshold' is not known: a request may have rows, images"),
     ({"rows": [["south", 3.0]]}, "row 0 must be an object (column -> text, number, true, false or null) or a list"),
-    ({"rows": [ROW, {"length": [3], "shore": "south"}]}, "row 1 must be an object (column -> text, number"),
+    ({"rows": [ROW, {"length": {"cm": 3}, "shore": "south"}]}, "row 1 must be an object (column -> text, number"),
+    ({"rows": [ROW, {"length": [3], "shore": "south"}]}, "row 1: the column 'length' is a list: allowed are a text"),
     ({"rows": "many"}, "rows: Input should be a valid list"),
 ])  # fmt: skip
 def test_a_wrong_request_is_told_what_is_allowed(client, body, said) -> None:

@@ -4,6 +4,7 @@ import base64
 import json
 import pickle
 import zlib
+from functools import partial
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from shortlist.sets import (
     SetRule,
     Threshold,
     TopK,
+    fit_scaling,
 )
 
 RULES = [
@@ -268,6 +270,12 @@ def test_another_number_of_labels_than_fitted_is_refused(rule):
 def test_what_is_not_scores_is_refused(rule, scores, message):
     with pytest.raises(ValueError, match=message):
         fitted(rule).predict(scores)
+
+
+@pytest.mark.parametrize("fit", [AverageK(1).fit, Conformal(0.1).fit, partial(fit_scaling, "temperature")])
+def test_numbers_without_labels_are_no_scores_to_fit_on(fit):
+    with pytest.raises(ValueError, match=r"\(rows, labels\), got \(20,\): a single row is scores\[None\]; of"):
+        fit(np.zeros(20, np.float32), np.arange(20) % 2)
 
 
 def test_a_target_that_hides_labels_is_refused():

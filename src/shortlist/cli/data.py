@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -39,6 +39,7 @@ def check(
     from shortlist.data.label_concerns import rare_labels
     from shortlist.data.readers.findings import DataError, grouped
     from shortlist.data.readers.registry import check as check_files
+    from shortlist.data.readers.registry import read
     from shortlist.runs.setup import check_source
 
     allowed, plan = allow_import or (), None
@@ -49,8 +50,12 @@ def check(
         checked = check_source("SOURCE", source, allowed)
         with _told(told):
             dataset, found = check_files(source.reader, allow_import=allowed, **checked)
+            if dataset is None:  # what else there is to say, where reading alone finds nothing wrong: of broken images
+                with suppress(ShortlistError):
+                    dataset = read(source.reader, allow_import=allowed, **checked)
     except DataError as error:  # the table could not even be looked at
         dataset, found = None, error.problems
+    told = list(dict.fromkeys(told))
     planned = None if plan is None else _planned(plan, dataset)
     if dataset is not None and planned is not None:
         rare = [] if dataset.columns is None else rare_labels(dataset, dataset.label_counts())

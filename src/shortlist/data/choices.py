@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,7 @@ from shortlist.data.frame_columns import MISSING
 
 _MARKS = ("|", ";", ",")
 _LOOKED_AT = 10_000  # rows
+_BETWEEN = re.compile("(?<=['\"]), (?=['\"])")  # names of a list, as Python writes it
 _FEWEST = 4  # different cells that hold several choices: fewer may look like that by chance
 _RECUR = 0.8  # of these cells: so many have no choice that is in no other cell
 
@@ -95,5 +97,8 @@ def mark_between(values: NDArray[Any]) -> str | None:
 def _parts(cell: str, mark: str) -> list[str]:
     """The choices in a cell, which may be a list, ['R', 'SQL']; of a blank one, that it is blank."""
     inside = cell[1:-1] if cell[:1] + cell[-1:] in ("[]", "{}") else ""
-    pieces = [piece.strip().strip("'\"") for piece in inside.split(mark)] if inside else cell.split(mark)
+    if inside and mark not in inside:  # a list, where the cells of training were texts
+        pieces = [piece.strip("'\"") for piece in _BETWEEN.split(inside)]
+    else:
+        pieces = [piece.strip().strip("'\"") for piece in inside.split(mark)] if inside else cell.split(mark)
     return [part for piece in pieces if (part := piece.strip())] or [MISSING]

@@ -157,13 +157,22 @@ def _once(dataset: Dataset, column: str, counts: Tensor | None) -> list[str]:
 
 
 def _blanks(dataset: Dataset) -> list[str]:
-    blank = [name for name in dataset.vocabulary if name in NA_VALUES or name.casefold() in UNKNOWN | UNSURE]
+    taken, blank = taken_as_labels(dataset.vocabulary)
     if not blank:
         return []
-    shown = listed([repr(name) for name in blank], 3)
-    taken = f"{shown} is taken as a label" if len(blank) == 1 else f"{shown} are taken as labels"
     none = "" if dataset.is_single else "; leave such cells blank if it means that no label applies"
     return [f"{taken}: give unknown_names={as_option(blank)} if that means that nothing is known{none}"]
+
+
+def taken_as_labels(names: Iterable[str]) -> tuple[str, list[str]]:
+    """Labels whose names say that nothing is known, and how that is told.
+
+    >>> taken_as_labels(["cat", "Unsure", "?"])
+    ("'Unsure', '?' are taken as labels", ['Unsure', '?'])
+    """
+    blank = [name for name in names if name in NA_VALUES or name.casefold() in UNKNOWN | UNSURE]
+    shown = listed([repr(name) for name in blank], 3)
+    return f"{shown} is taken as a label" if len(blank) == 1 else f"{shown} are taken as labels", blank
 
 
 def _only_one(dataset: Dataset) -> list[str]:

@@ -109,6 +109,11 @@ class Preprocessor:
         names = self.column_names or ()
         return tuple(names[one.column] for one in self.categories) if names else ()
 
+    @property
+    def choice_columns(self) -> tuple[str, ...]:
+        """Those of them whose cells hold several, and may be lists."""
+        return tuple(self._names[one.column] for one in self.categories if isinstance(one, Choices))
+
     # ---- learning
 
     @classmethod

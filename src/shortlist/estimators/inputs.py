@@ -30,6 +30,12 @@ def features_of(
     the classifier learns how columns are prepared; those that are all the same are kept if there is ``more_to_come``.
     """
     check_stored(X, "X")
+    if isinstance(X, dict) and not hasattr(X, "tocsr"):  # some of scipy's matrices are dicts
+        rows = "a list of dicts, one for each row ([X], where it is a row)"
+        raise ShortlistError(f"X is a {type(X).__name__}: give {rows}, or a frame, pandas.DataFrame(X)")
+    if hasattr(X, "to_frame") and not hasattr(X, "columns"):
+        rows = "X.to_frame() where it is a column, frame.iloc[[0]] where it is a row"
+        raise ShortlistError(f"X is a {type(X).__name__}: give a frame, {rows}")
     if isinstance(X, Tensor) and X.layout == torch.strided:
         X = (X.float() if X.dtype == torch.bfloat16 else X).detach().cpu().numpy()
     if model.preprocess == "auto" if reset else hasattr(model, "preprocessor_"):

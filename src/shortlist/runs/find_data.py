@@ -8,6 +8,7 @@ from typing import Any
 
 from shortlist.data import Dataset, Images, TextEncoder, Texts
 from shortlist.data.preprocessing import Preprocessor
+from shortlist.data.readers.coco import is_coco
 from shortlist.data.readers.image_table import root_of_new
 from shortlist.data.readers.table_shards import is_url
 from shortlist.data.readers.tables import name_of, names_table
@@ -112,9 +113,14 @@ def described(run: Run, data: str, overrides: Sequence[str] = (), labelled: bool
         str(content.get("path", data)) if is_yaml else data,
         name_of(path),
         tuple(overrides),
-        labelled or is_yaml or run.task is not None,
+        labelled or is_yaml or run.task is not None or is_of_coco(run, path),
         is_yaml or _names_root(overrides),
     )
+
+
+def is_of_coco(run: Run, path: Path) -> bool:
+    """Whether a run that was trained on COCO's annotations is given some more of them."""
+    return run.config.data.train.reader == "coco" and path.is_file() and is_coco(path)
 
 
 def _names_root(overrides: Sequence[str]) -> bool:

@@ -18,6 +18,7 @@ from shortlist.labels import LabelSets
 from shortlist.labels.label_set_files import write_csv, write_jsonl, write_parquet
 from shortlist.runs.config import PARTS
 from shortlist.runs.explain import check_has_labels, check_place, write_explanations
+from shortlist.runs.find_data import is_of_coco
 from shortlist.runs.given import Given, ScoreFiles, scores_for_prediction
 from shortlist.runs.ray_engine import Ray, cut_for, engine_of, folder_of_parts, passes_over
 from shortlist.runs.ray_work import Writing
@@ -63,8 +64,9 @@ def predict(
     or one that needs no fitting, such as ``"top-k:k=3"``. ``out`` ends in .csv, .parquet or .jsonl; it is a .csv in
     ``RUN/predictions`` if not given, named after the data and the rule. ``scores`` and ``rules`` are files of any other
     model. ``images`` is the folder that the paths in a table of images start from; if not given, the table's own, or
-    that of the training data where none of them is beside the table. Of scenes the k best relations of each image are
-    written, and with ``draw`` drawn into that folder, on the ``images`` of another.
+    that of the training data where none of them is beside the table (of COCO's annotations, that of the training data).
+    Of scenes the k best relations of each image are written, and with ``draw`` drawn into that folder, on the
+    ``images`` of another.
     ``explain`` is a .jsonl or .parquet file: for every label of the sets, the training examples that speak for it and
     their weights (of the part ``"train"``, for those labels that were unknown).
     ``groups``, ``weights`` and ``engine`` as for ``calibrate``; an engine writes a folder of .parquet files, which
@@ -91,7 +93,8 @@ def predict(
         run = None if run is None else open_run(run, allow_import)
         if run is None or run.task is not None or not run.inputs.takes_images:
             raise ShortlistError("--images goes with a table of images, or with --draw DIR: this run takes neither")
-        overrides = [*overrides, f"root={json.dumps(os.fspath(images))}"]
+        of_coco = isinstance(data, str | os.PathLike) and is_of_coco(run, Path(data))
+        overrides = [*overrides, f"{'images' if of_coco else 'root'}={json.dumps(os.fspath(images))}"]
     place, url = None if out is None else Path(out), None if out is None or not is_url(out) else os.fspath(out)
     if place is not None and place.suffix not in ENDINGS:
         raise ShortlistError(f"-o {place}: sets are written as {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}")

@@ -39,6 +39,8 @@ class Answers:
             raise ShortlistError(f"the run answers by {predictor.crops} crops of every image: serve it with crops: 1")
         self.predictor, self.run, self.limits, self.inputs = predictor, run, limits, predictor.inputs
         self.rule_of = lru_cache(64)(self._rule_of)
+        preprocessor = self.inputs.preprocessor
+        self.choices = preprocessor.choice_columns if isinstance(preprocessor, Preprocessor) else ()
         has_columns = self.inputs.preprocessor is not None and self.inputs.columns is not None
         self.takes_table = has_columns and not self.inputs.takes_texts
         if self.inputs.takes_images or self.inputs.takes_texts:
@@ -101,6 +103,11 @@ class Answers:
                 raise ShortlistError(
                     f"row {place} has no column {listed([repr(name) for name in missing])} (null means unknown); the "
                     f"columns are {listed([repr(name) for name in columns])}"
+                )
+            lists = [name for name in columns if isinstance(row.get(name), list) and name not in self.choices]
+            if lists:
+                raise ShortlistError(
+                    f"row {place}: the column {lists[0]!r} is a list: allowed are a text, a number, true, false or null"
                 )
         table = {name: [row.get(name) for row in rows] for name in columns}
         frame = require("pandas").DataFrame(table, columns=list(columns), dtype=object)

@@ -13,8 +13,11 @@ class Request(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     rows: Annotated[
-        list[dict[str, Cell] | list[float | None]] | None,
-        Field(description="of a table, an object for each example: column -> value; else a list of features for each"),
+        list[dict[str, Cell | list[Cell]] | list[float | None]] | None,
+        Field(
+            description="of a table, an object for each example: column -> value, or a list of them where cells hold "
+            "several; else a list of features for each"
+        ),
     ] = None
     images: Annotated[
         list[str] | None, Field(description="image files (JPEG, PNG, WebP, ...) in base64, or as data: addresses")

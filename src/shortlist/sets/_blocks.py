@@ -39,6 +39,16 @@ def can_repeat(source: Any) -> bool:
     return not isinstance(source, Iterator)
 
 
+def check_rows(scores: Any) -> None:
+    """What is fitted learns from many rows, and N numbers would be one row of N labels."""
+    if getattr(scores, "ndim", 2) == 1:
+        count = len(scores)
+        raise ShortlistError(
+            f"scores to fit on have the shape (rows, labels), got ({count},): a single row is scores[None]; of one "
+            f"label alone, yes or no, give scores.reshape({count}, 1), and its labels so, too"
+        )
+
+
 def read_blocks(
     source: Any, target: Any = None, size: int = BLOCK, groups: Any = None, weights: Any = None, host: bool = False
 ) -> Iterator[Block]:

@@ -24,7 +24,7 @@ from shortlist.labels import LabelSets
 from shortlist.links import ScaledLink
 from shortlist.options import errors_at
 from shortlist.registry import Registry
-from shortlist.sets._blocks import BLOCK, Block, Scores, read_blocks, split_rows
+from shortlist.sets._blocks import BLOCK, Block, Scores, check_rows, read_blocks, split_rows
 from shortlist.sets._one_row import Labels, is_one_row
 
 _LOOKED_AT = 100  # rows, to see whether they are probabilities
@@ -71,8 +71,8 @@ class SetRule:
     def fit(self, scores: Scores, target: Any = None, *, groups: Any = None, weights: Any = None) -> Self:
         """Learn from held-out scores (and their target, where the rule needs one), forgetting earlier ones.
 
-        ``scores``: raw scores of shape (..., labels), torch or numpy, memory maps included; or an iterable of batches,
-        each scores or a (scores, target) pair; or a function that returns such an iterable.
+        ``scores``: raw scores of shape (..., rows, labels), torch or numpy, memory maps included; or an iterable of
+        batches, each scores or a (scores, target) pair; or a function that returns such an iterable.
 
         ``groups`` (a number or a name for each row) and ``weights`` (a number for each row) are for the rules that
         ask for them; a batch brings its own as (scores, target, {"groups": ..., "weights": ...}).
@@ -339,6 +339,7 @@ def fit_together(
     for rule in rules:
         rule._forget()
     try:
+        check_rows(scores)
         size = min((rule.block_size for rule in rules), default=BLOCK)
         for block in read_blocks(scores, target, size, groups, weights, not all(rule._is_ours for rule in rules)):
             if not block.first_row:

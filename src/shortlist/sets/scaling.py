@@ -11,7 +11,7 @@ from shortlist.checks import check_choice
 from shortlist.device_arrays import as_torch
 from shortlist.errors import ShortlistError
 from shortlist.links import SCALINGS, Link, ScaledLink, link_rows, raise_nan, usual_link
-from shortlist.sets._blocks import read_blocks
+from shortlist.sets._blocks import check_rows, read_blocks
 from shortlist.sets._targets import any_labels
 
 _STEPS = 60  # of L-BFGS
@@ -41,6 +41,7 @@ def fit_scaling(
     True
     """
     check_scaling(kind)
+    check_rows(scores)
     blocks = [block for block in read_blocks(scores, target) if len(block.scores)]
     if not blocks or any(block.target is None for block in blocks):
         raise ShortlistError("a scaling is fitted on rows and their labels: fit_scaling(kind, scores, target)")

@@ -107,10 +107,13 @@ def test_fit_knows_the_file_and_asks_for_the_images(folder):
     assert guess_source(path, images=folder / "train2014") == guess
 
 
-def test_a_run_on_such_a_file_is_evaluated_on_another_one(folder):
+def test_a_run_on_such_a_file_is_evaluated_on_and_predicts_another_one(folder):
     source = {"reader": "coco", "path": str(folder / "instances.json"), "images": str(folder / "train2014"), "size": 8}
     data = {"train": source, "validation": 1, "calibration": None}
     config = {"data": data, "backbone": {"name": "mlp", "hidden": [4]}, "objective": "binary", "epochs": 1}
     run = runs.train(config, folder / "run")["run"]
     text(folder / "new.json", json.dumps(content()))
     assert runs.evaluate(run, folder / "new.json")["judged"]["labels"] == 6
+    (folder / "train2014").rename(folder / "moved")
+    done = runs.predict(run, folder / "new.json", images=folder / "moved", rule="top-k:k=1")
+    assert [one["id"] for one in done["first"]] == [one["file_name"] for one in content()["images"]]

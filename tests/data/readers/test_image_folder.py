@@ -3,6 +3,7 @@
 import pytest
 
 from shortlist.data import read_image_folder
+from shortlist.errors import ShortlistWarning
 from tests.data.readers.made_files import assert_found, image, text, truncated
 
 
@@ -25,6 +26,12 @@ def test_labels_are_the_folders_and_images_may_lie_deeper(folder):
 def test_a_vocabulary_sets_the_order_and_may_hold_labels_without_images(folder):
     data = read_image_folder(folder, vocabulary=["owl", "emu", "cat"])
     assert data.label_counts().tolist() == [2, 0, 1]
+
+
+def test_a_folder_that_is_called_unsure_is_a_label_and_told(folder):
+    image(folder / "Unsure" / "1.png")
+    with pytest.warns(ShortlistWarning, match="'Unsure' is taken as a label: move its folder elsewhere if that means"):
+        assert read_image_folder(folder).vocabulary == ("Unsure", "cat", "owl")
 
 
 def test_every_problem_is_found_in_one_pass(folder):

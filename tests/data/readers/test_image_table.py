@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from shortlist.data import DataError, read_image_table
+from shortlist.errors import ShortlistWarning
 from tests.data.readers.made_files import assert_found, image, text, truncated
 
 
@@ -101,6 +102,15 @@ def test_every_problem_is_found_in_one_pass(folder):
         labels="list",
         vocabulary=["cat", "dog"],
     )
+
+
+def test_an_image_that_is_listed_again_with_the_same_labels_is_taken_once(folder):
+    table = csv(folder, "path,label\na.png,cat|dog\nb.jpg,cat\na.png,cat|dog\n")
+    with pytest.warns(ShortlistWarning, match="table.csv: 1 row lists an image again, with the same labels: 'a.png'"):
+        data = read_image_table(table, labels="list")
+    assert (data.ids, data.target.tolist()) == (("a.png", "b.jpg"), [[1, 1], [1, 0]])
+    with pytest.raises(DataError, match=r"line 4: the image .*a.png is a duplicate, seen before at .*, line 2: delete"):
+        read_image_table(csv(folder, "path,label\na.png,cat\nb.jpg,cat\na.png,dog\n"))
 
 
 def test_reading_names_the_first_problem_and_counts_the_others(folder):

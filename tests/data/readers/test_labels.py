@@ -349,6 +349,11 @@ def test_cells_of_label_columns_that_are_named_say_that_nothing_is_known(
             read(columns, ending, **options)
 
 
+def test_yes_and_no_that_are_1_and_2_are_refused_with_what_mends_it(read: Read) -> None:
+    with pytest.raises(ValueError, match=r"label joy is 2.*where 1 is yes and 2 no, or .*, write 1 for yes and 0 for"):
+        read({"joy": [1, 2, 9], "love": [0, 1, 0]}, label_columns=["joy", "love"])
+
+
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
 def test_true_and_false_are_spelt_alike_whichever_file_they_are_in(read: Read, ending: str) -> None:
     assert read({"kind": [True, False, True]}, ending).vocabulary == ("false", "true")

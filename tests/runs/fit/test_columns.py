@@ -63,6 +63,18 @@ def test_words_that_differ_in_every_row_are_ids_whatever_their_column_is_called(
     assert "ids_key" not in guess_source("people.csv").source  # a quantity, though no cell tells how it is meant
 
 
+@pytest.mark.parametrize(("cell", "ids"), [
+    ("leaf {row}", "leaf"), ("Ticket #{row}", "leaf"),
+    ("EUR {row}", None), ("{row} leaf", None), ("leaf{row} of oak{row}", None), ("leaf {row} {row}", None),
+])  # fmt: skip
+def test_the_same_words_with_other_numbers_are_ids(cell: str, ids: str | None) -> None:
+    frame = leaves().drop(columns="note").rename(columns={"leaf_id": "leaf"})
+    write("t.csv", frame.assign(leaf=[cell.format(row=1200 + row) for row in range(len(frame))]))
+    guess = guess_source("t.csv", labels=["species"])
+    assert guess.source.get("ids_key") == ids
+    assert any("ids: the column 'leaf', which differs in every row" in note for note in guess.notes) == bool(ids)
+
+
 def test_columns_that_are_given_another_use_are_neither_labels_nor_texts() -> None:
     frame = leaves().assign(remark=[f"remark {row} of many" for row in range(150)], place=["a", "b", "c"] * 50)
     frame.to_csv("t.csv", index=False)

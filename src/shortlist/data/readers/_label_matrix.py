@@ -147,11 +147,14 @@ def from_matrix(found: Any, given: Given, file: PathLike, findings: Findings) ->
         right |= np.isnan(dense)
     bad = np.flatnonzero(~right.all(1)).tolist()
     first = (~right).argmax(1)  # of each row, the first label that is wrong
+    codes = [{*np.unique(column).tolist()} & {0, 1, 2} for column in dense.T] if bad else []
 
     def message(row: int) -> str:
         value = dense[row, first[row]]
         blank = "; coding='nan' takes NaN as unknown (labels.from_nan)" if value != value else ""
-        if given.of_table:
+        if value == 2 and codes[first[row]] == {1, 2}:
+            blank = "; where 1 is yes and 2 no, or 1 no and 2 yes, write 1 for yes and 0 for no"
+        elif given.of_table:
             blank = f"; give unknown_names={as_option([f'{value:g}'])} if that means that nothing is known"
         return f"label {names[first[row]]} is {value}: allowed are {CODINGS[given.coding]}{blank}"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -12,8 +13,9 @@ import torch
 from shortlist.data.column_use import listed
 from shortlist.data.dataset import Dataset
 from shortlist.data.images import Images
+from shortlist.data.label_concerns import taken_as_labels
 from shortlist.data.readers.findings import Findings, is_thorough
-from shortlist.errors import nearest
+from shortlist.errors import ShortlistWarning, nearest
 from shortlist.files import PathLike
 
 # of files that are images; those that cannot be decoded here (.heic) are told as that, and not left out unseen
@@ -72,6 +74,10 @@ def read_image_folder(
         images += found
         labels += [label] * len(found)
     findings.stop_if_any()
+    taken, blank = taken_as_labels(names if vocabulary is None else ())
+    if blank:
+        said = f"{path}: {taken}: move {'its folder' if len(blank) == 1 else 'their folders'} elsewhere if that means"
+        warnings.warn(f"{said} that nothing is known", ShortlistWarning, stacklevel=2)
     deeper = sorted({image.relative_to(path).parts[1] for image in images if image.parent.parent != Path(path)})
     return Dataset(
         Images.from_files(images, size, crop),

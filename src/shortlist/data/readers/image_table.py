@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from os.path import isfile  # a name that is too long is none, where Path.is_file raises an error
 from pathlib import Path
 from typing import Any, Literal
@@ -59,7 +59,8 @@ def read_image_table(
     labels.
 
     A file that is not there is like one that cannot be decoded, and commands leave it out; where most are not there, it
-    is an error that says where they were looked for.
+    is an error that says where they were looked for. An image that is listed again with the same labels is taken once,
+    with a warning; with other labels it is an error.
 
     Args:
         path: the table. A .csv (commas) or .tsv (tabs) begins with a line of column names.
@@ -93,11 +94,12 @@ def read_image_table(
     if table is None:
         raise DataError(findings.problems)
     ids, paths = _image_paths(table, path, path_column, root, findings)
-    _check_images(ids, path, _start(path, root), findings)
     columns = _label_columns(table, labels, label_columns, path_column, coding)
     columns = None if columns is None else in_order(columns, columns, vocabulary)
     used = [label_column] if columns is None else list(columns)
     absent = [name for name in used if name not in table.names]
+    again = set() if absent else _listed_again(table, paths, used)
+    _check_images(ids, path, _start(path, root), findings, again)
     if absent:
         findings.add(path, _no_column(table, absent[0], "label_column, or label_columns with one column per label,"))
         findings.stop_if_any()
@@ -120,7 +122,7 @@ def read_image_table(
     findings.stop_if_any()
     assert answer is not None, "labels that cannot be used are a problem, and were raised"
     ignored = {name: "it is neither the images' path nor a label" for name in table.names}
-    return Dataset(
+    data = Dataset(
         Images.from_files(paths, size, crop),
         answer.target,
         answer.vocabulary,
@@ -134,6 +136,13 @@ def read_image_table(
         ),
         notes=(*answer.notes, *_moved(ids, paths), *notes_of(table)),
     )
+    if not again:
+        return data
+    rows = "1 row lists" if len(again) == 1 else f"{len(again)} rows list"
+    shown = listed([repr(ids[row]) for row in sorted(again)], 3)
+    said = f"{rows} an image again, with the same labels: {shown}: each image is taken once"
+    warnings.warn(f"{path}: {said}", ShortlistWarning, stacklevel=2)
+    return data.subset([row for row in range(len(ids)) if row not in again])
 
 
 def listed_images(
@@ -205,14 +214,25 @@ def _start(path: PathLike, root: PathLike | None) -> Path:
     return Path(path).parent if root is None else Path(root)
 
 
-def _check_images(names: Sequence[str], path: PathLike, root: Path, findings: Findings) -> None:
-    """Note images that are listed twice, and in a check what else is wrong with them; otherwise only where most are
-    missing: a few are left out later, as those that cannot be decoded are."""
+def _listed_again(table: Columns, paths: Sequence[Path], labels: Sequence[str]) -> set[int]:
+    """The rows of images that an earlier row lists with the same labels."""
+    first: dict[Path, int] = {}
+    again = [(row, first[place]) for row, place in enumerate(paths) if first.setdefault(place, row) != row]
+    cells = [table.texts(name).tolist() for name in labels] if again else []
+    return {row for row, before in again if all(str(column[row]) == str(column[before]) for column in cells)}
+
+
+def _check_images(
+    names: Sequence[str], path: PathLike, root: Path, findings: Findings, again: Collection[int]
+) -> None:
+    """Note images that are listed twice (but in the rows ``again``, which are left out), and in a check what else is
+    wrong with them; otherwise only where most are missing: a few are left out later, as those that cannot be decoded
+    are."""
     message = most_are_missing(names, root)
     if message:
         findings.add(path, message)
     for row, name in enumerate(names):
-        if name and (is_thorough() or isfile(place_of(name, root))):
+        if name and row not in again and (is_thorough() or isfile(place_of(name, root))):
             findings.image(place_of(name, root), path, row)
 
 

@@ -13,13 +13,14 @@ from shortlist.runs.guess.label_signs import LABEL_IDS
 
 _ID = re.compile("[a-z]I[dD]$")
 _CALLED = ("id", "index", "unnamed: 0", "__index_level_0__")
+_NUMBERED = re.compile(r"(\D{1,30}) #?\d+")  # leaf 12, Ticket #17
 _FEW = 50  # rows, in which all cells may differ by chance
 
 
 def find_ids(cells: FirstCells, names: Sequence[str], notes: list[str]) -> str | None:
     """The first column that is called an id and differs in every row, or the first one of all, where it has no name, as
-    R and pandas write the names of rows; or else one of words or images that all differ, or the first one, where it
-    counts the rows."""
+    R and pandas write the names of rows; or else one of words, numbered words or images that all differ, or the
+    first one, where it counts the rows."""
     for name in sorted(filter(is_called_id, names), key=is_nameless):  # what has a name of its own before pandas' index
         if cells.flat(name) and _is_unique(cells, name):
             notes.append(f"ids: the column {name!r} (none: data.train.ids_key=null)")
@@ -33,7 +34,8 @@ def find_ids(cells: FirstCells, names: Sequence[str], notes: list[str]) -> str |
     if list(cells.table.names[:1]) == [""] and _is_unique(cells, ""):
         notes.append("ids: the first column, which has no name (none: data.train.ids_key=null)")
         return ""
-    codes = [name for name in names if _are_codes(cells, name) or named_images(cells, name)]
+    are_known = _are_codes, are_numbered, named_images
+    codes = [name for name in names if any(known(cells, name) for known in are_known)]
     codes = codes or [name for name in names[:1] if _counts(cells, name)]
     if codes and _is_unique(cells, codes[0]):
         notes.append(f"ids: the column {codes[0]!r}, which differs in every row (none: data.train.ids_key=null)")
@@ -43,7 +45,14 @@ def find_ids(cells: FirstCells, names: Sequence[str], notes: list[str]) -> str |
 
 def are_ids(cells: FirstCells, name: str) -> bool:
     """Whether a column has other cells in every row, such as ids have, as far as its first ones show."""
-    return _counts(cells, name) or _are_codes(cells, name)
+    return _counts(cells, name) or _are_codes(cells, name) or are_numbered(cells, name)
+
+
+def are_numbered(cells: FirstCells, name: str) -> bool:
+    """Whether these are the same words with another number behind them in every row, which is no amount."""
+    words = {str(cell).strip() for cell in cells.written(name)}
+    found = {match and match[1] for match in map(_NUMBERED.fullmatch, words)}
+    return _FEW < len(words) == cells.rows and None not in found and len(found) == 1 and unit_of(words) is None
 
 
 def is_called_id(name: str) -> bool:

@@ -7,7 +7,7 @@ from shortlist.data.column_use import listed
 from shortlist.data.dates import are_dates
 from shortlist.errors import ShortlistError
 from shortlist.runs.guess.first_cells import FirstCells
-from shortlist.runs.guess.ids import are_ids, is_called_id
+from shortlist.runs.guess.ids import are_ids, are_numbered, is_called_id
 from shortlist.runs.guess.image_paths import named_images
 from shortlist.runs.guess.label_signs import LABELS, LIKELY, are_classes, comes_again, is_answer, separator
 
@@ -20,7 +20,7 @@ def find_texts(cells: FirstCells, labels: Sequence[str], reader: str | None) -> 
     """All columns whose cells are of several words, or the one of them that a ``reader`` of texts takes; one of long
     texts that come again and again, where nothing else is there to learn from but labels and ids."""
     names = [name for name in cells.names if name not in labels and not is_called_id(name)]
-    names = [name for name in names if not named_images(cells, name)]
+    names = [name for name in names if not named_images(cells, name) and not are_numbered(cells, name)]
     found = [name for name in names if _has_words(cells, name, bool(labels))]
     long = [name for name in names if _has_long_texts(cells, name)]
     if not found and len(long) == 1:
