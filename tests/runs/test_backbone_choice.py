@@ -152,7 +152,7 @@ def test_similarities_and_columns_have_a_share_each_where_their_mean_does_better
     shares = torch.linalg.lstsq(torch.stack([part.flatten() for part in parts], 1), scores.flatten()).solution
     mean = scores / shares.sum()
     assert round(float(shares[0] / shares.sum()), 2) in (0.25, 0.5, 0.75)
-    torch.testing.assert_close(scores, shares[0] * parts[0] + shares[1] * parts[1], atol=2e-2, rtol=1e-2)
+    torch.testing.assert_close(scores, shares[0] * parts[0] + shares[1] * parts[1], atol=1e-4, rtol=1e-4)
     target = torch.as_tensor(new[LABELS].to_numpy(copy=True))
     lost = [float(sl.functional.binary_loss(each, target)) for each in (scores, mean)]
     assert lost[0] < 0.95 * lost[1]  # a mean is less sure than it might be
@@ -172,7 +172,7 @@ def test_half_of_each_where_a_weight_decay_is_given() -> None:
     runs.train(config, "columns", overrides=["backbone=identity"])
     runs.train(config, "similar", overrides=["backbone.with_columns=false"])
     scores, *parts = (sl.load_run(name).scores(new) for name in ("run", "similar", "columns"))
-    torch.testing.assert_close(scores, (parts[0] + parts[1]) / 2, atol=1e-2, rtol=1e-2)
+    torch.testing.assert_close(scores, (parts[0] + parts[1]) / 2, atol=1e-4, rtol=1e-4)
 
 
 @pytest.mark.parametrize(

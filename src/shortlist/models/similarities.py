@@ -37,8 +37,11 @@ class Similarities(nn.Module):
         self.register_buffer("centre", torch.full((in_features,), math.nan))
         self.register_buffer("scale", torch.full((in_features,), math.nan))
         self.register_buffer("landmarks", torch.full((landmarks, in_features), math.nan))
-        self.out_features = landmarks + with_columns * in_features
         self.one_scale, self.with_columns = one_scale, with_columns
+
+    @property
+    def out_features(self) -> int:
+        return len(self.landmarks) + self.with_columns * len(self.scale)
 
     @classmethod
     def to_some(cls, rows: Tensor, count: int, scale: Tensor, seed: int) -> "Similarities | None":

@@ -67,7 +67,7 @@ class Fitted:
         """The sum of so much of these scores, of ``similarities``, and so much of those of the columns."""
         layer, held, (own, other) = copy.deepcopy(self.similarities), None, shares
         assert layer is not None
-        layer.with_columns, layer.out_features = True, self.weights.shape[1] + columns.weights.shape[1]
+        layer.with_columns = True
         if self.held_out_scores is not None and columns.held_out_scores is not None:
             held = own * self.held_out_scores + other * columns.held_out_scores
         return replace(
@@ -82,9 +82,9 @@ class Fitted:
 
 @dataclass(frozen=True)
 class Choice:
-    """A head that is decided on, but for its weights: to what it is fitted, and how; it and
-    ``with_columns`` have their ``shares``. ``beside`` is what columns and similarities reached on the same held-out
-    rows, where both were tried."""
+    """A head that is decided on, but for its weights: to what it is fitted, and how. Where there is another one,
+    ``with_columns``, both have their ``shares`` of the scores. ``beside`` is what columns and similarities, or that
+    sum, reached on the same held-out rows, where both were tried."""
 
     columns: HeadColumns
     target: Tensor

@@ -200,10 +200,12 @@ class StrengthSearch:
     def best_mean(self, one: Chosen, other: Chosen, both: bool = False) -> tuple[tuple[float, float], Chosen]:
         """The shares in the mean of both that does best, of those that do better than the ``other`` in every fold, and
         that mean, stretched; no shares and ``one`` itself, where none does. With ``both``, there is some of each."""
+        if len(one.folds) < FOLDS:  # it was behind on the first
+            return (0.0, 0.0), one
         means = {share: one.mean_with(other, share) for share in _SHARES[: -1 if both else None]}
         better = {share: mean for share, mean in means.items() if self.does_better(mean, other)}
         tried, rows = means if both and not better else better, torch.arange(len(self.target))
-        if not tried or len(one.folds) < FOLDS:
+        if not tried:
             return (0.0, 0.0), one
         share, mean = min(tried.items(), key=lambda each: self._cost(each[1], rows))
         if share == 1:
